@@ -1,0 +1,586 @@
+"""Kernel `text`: the analyser that cuts text of any script into search terms.
+
+Search and relevance use the same terms (architecture, sections 4 and 6). A typed translation of
+`lcm_fast/kernels/reference/text.py`, which explains the rules: characters are classified by table,
+pages of it filled as scripts turn up; ASCII words are folded and stemmed in a buffer.
+"""
+
+from libc.stdint cimport uint8_t, uint16_t, uint32_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcmp, memcpy
+
+from unicodedata import category, normalize
+
+cdef extern from "Python.h":
+    bint PyUnicode_Check(object text)
+    bint PyUnicode_IS_ASCII(object text)
+    int PyUnicode_KIND(object text)
+    void* PyUnicode_DATA(object text)
+    Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    object PyUnicode_New(Py_ssize_t length, uint32_t largest)
+    object PyUnicode_FromKindAndData(int kind, const void* characters, Py_ssize_t length)
+    object PyUnicode_Substring(object text, Py_ssize_t begin, Py_ssize_t end)
+
+cdef enum:
+    LONGEST_TERM = 64
+    # A stem is at most one letter longer than what it is made from.
+    BUFFER = 66
+    BLOCK = 512
+    PAGE = 256
+    PAGES = 0x1100
+
+cdef enum:
+    WORD = 1
+    CJK = 2
+    JOINER = 4
+    URL_JOINER = 8
+    UPPER = 16
+    LOWER = 32
+    DIGIT = 64
+    MARK = 128
+
+cdef frozenset JOINERS = frozenset("_-./:@#\\")
+cdef frozenset URL_JOINERS = frozenset("?=&%+~")
+cdef tuple CJK_RANGES = (
+    (0x1100, 0x11FF),
+    (0x3005, 0x3007),
+    (0x3041, 0x3096),
+    (0x3099, 0x309A),
+    (0x309D, 0x309F),
+    (0x30A1, 0x30FA),
+    (0x30FC, 0x30FF),
+    (0x31F0, 0x31FF),
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xA960, 0xA97F),
+    (0xAC00, 0xD7FF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x323AF),
+)
+cdef dict CATEGORY_FLAGS = {"Lu": UPPER, "Lt": UPPER, "Ll": LOWER, "Nd": DIGIT}
+
+cdef uint8_t* class_pages[PAGES]
+
+cdef struct Text:
+    int kind
+    const void* characters
+
+
+def analyse_terms(text):
+    """Cut a text into search terms, in order of appearance, duplicates kept.
+
+    Parameters
+    ----------
+    text : str
+        Any string, of any script; lone surrogates and NUL separate terms.
+
+    Returns
+    -------
+    list of str
+        Folded terms of at most 64 characters. Words: runs of letters, digits and marks, of which
+        English-looking ones are stemmed. CJK: each character and each adjacent pair. Identifiers,
+        paths, addresses, dates: the whole, unless longer than 64, then its parts and camelCase
+        humps. Decimal numbers: the whole. Punctuation, symbols and emoji: nothing.
+
+    Raises
+    ------
+    TypeError
+        If `text` is not a str.
+
+    Notes
+    -----
+    Linear in the length of the text, whatever it holds; keeps the interpreter lock, since it makes
+    strings all along. Source: architecture, section 6.
+
+    Examples
+    --------
+    >>> analyse_terms("Queries of a/b.py, getUserById")
+    ['query', 'of', 'a/b.py', 'a', 'b', 'py', 'getuserbyid', 'get', 'user', 'by', 'id']
+    >>> analyse_terms("2026-03-19 数据库")
+    ['2026-03-19', '2026', '03', '19', '数', '数据', '据', '据库', '库']
+    """
+    if not PyUnicode_Check(text):
+        raise TypeError(f"text must be a str, not {type(text).__name__}")
+    normal = text if PyUnicode_IS_ASCII(text) else normalise(text)
+    cdef Text source = view_of(normal)
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(normal)
+    cdef Py_ssize_t begin = 0
+    cdef Py_ssize_t end
+    cdef uint8_t flags
+    cdef list terms = []
+    while begin < length:
+        end = begin + 1
+        flags = class_of(read(source, begin))
+        if flags & CJK:
+            while end < length and class_of(read(source, end)) & CJK:
+                end += 1
+            add_cjk(source, begin, end, terms)
+        elif flags & (WORD | JOINER):
+            end = end_of_compound(source, begin, length)
+            add_compound(normal, source, begin, end, terms)
+        begin = end
+    return terms
+
+
+cdef inline Text view_of(object text):
+    cdef Text view
+    view.kind = PyUnicode_KIND(text)
+    view.characters = PyUnicode_DATA(text)
+    return view
+
+
+cdef inline uint32_t read(Text source, Py_ssize_t i) noexcept:
+    if source.kind == 1:
+        return (<const uint8_t*> source.characters)[i]
+    if source.kind == 2:
+        return (<const uint16_t*> source.characters)[i]
+    return (<const uint32_t*> source.characters)[i]
+
+
+cdef inline uint8_t class_of(uint32_t character) except? 255:
+    cdef uint8_t* page = class_pages[character // PAGE]
+    if page == NULL:
+        page = fill_page(character // PAGE)
+    return page[character % PAGE]
+
+
+cdef uint8_t* fill_page(Py_ssize_t number) except NULL:
+    """Classify the characters of one page of the table."""
+    cdef uint8_t* page = <uint8_t*> malloc(PAGE)
+    cdef Py_ssize_t i
+    if page == NULL:
+        raise MemoryError()
+    try:
+        for i in range(PAGE):
+            page[i] = classify(chr(number * PAGE + i))
+    except BaseException:
+        free(page)
+        raise
+    class_pages[number] = page
+    return page
+
+
+cdef int classify(str character) except -1:
+    if character in JOINERS:
+        return JOINER
+    if character in URL_JOINERS:
+        return URL_JOINER
+    kind = category(character)
+    if kind[0] not in "LMN":
+        return 0
+    for first, last in CJK_RANGES:
+        if first <= ord(character) <= last:
+            return CJK
+    if kind[0] == "M":
+        return WORD | MARK
+    return WORD | <int> CATEGORY_FLAGS.get(kind, 0)
+
+
+cdef inline bint is_invisible(uint32_t character) noexcept:
+    """Soft hyphen, Arabic elongation, joiners, variation selectors, byte-order mark."""
+    return (
+        character == 0x00AD
+        or character == 0x0640
+        or 0x200C <= character <= 0x200D
+        or character == 0x2060
+        or 0xFE00 <= character <= 0xFE0F
+        or character == 0xFEFF
+        or 0xE0100 <= character <= 0xE01EF
+    )
+
+
+cdef object normalise(object text):
+    """Return `text` in NFKC without invisible characters, block by block (see the twin)."""
+    visible = drop_invisible(text)
+    cdef Text source = view_of(visible)
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(visible)
+    cdef Py_ssize_t begin = 0
+    cdef Py_ssize_t end
+    cdef Py_ssize_t latest
+    cdef list blocks = []
+    while begin < length:
+        end = min(begin + BLOCK, length)
+        latest = min(begin + 2 * BLOCK, length)
+        while end < latest and read(source, end) >= 128:
+            end += 1
+        blocks.append(normalize("NFKC", PyUnicode_Substring(visible, begin, end)))
+        begin = end
+    return "".join(blocks)
+
+
+cdef object drop_invisible(object text):
+    cdef Text source = view_of(text)
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
+    cdef Py_ssize_t begin = 0
+    cdef Py_ssize_t i
+    cdef list pieces = []
+    for i in range(length):
+        if is_invisible(read(source, i)):
+            if i > begin:
+                pieces.append(PyUnicode_Substring(text, begin, i))
+            begin = i + 1
+    if begin == 0:
+        return text
+    pieces.append(PyUnicode_Substring(text, begin, length))
+    return "".join(pieces)
+
+
+cdef int add_cjk(Text source, Py_ssize_t begin, Py_ssize_t end, list terms) except -1:
+    """Add each character, and each pair right after its first character."""
+    cdef const char* characters = <const char*> source.characters
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        terms.append(PyUnicode_FromKindAndData(source.kind, characters + i * source.kind, 1))
+        if i + 1 < end:
+            terms.append(PyUnicode_FromKindAndData(source.kind, characters + i * source.kind, 2))
+    return 0
+
+
+cdef Py_ssize_t end_of_compound(Text source, Py_ssize_t begin, Py_ssize_t length) except -1:
+    """Return where the run of word characters and joiners ends; a URL takes its query along."""
+    cdef Py_ssize_t end = begin
+    cdef uint8_t members = WORD | JOINER
+    while end < length and class_of(read(source, end)) & members:
+        end += 1
+        if (
+            end - begin >= 3
+            and read(source, end - 1) == c"/"
+            and read(source, end - 2) == c"/"
+            and read(source, end - 3) == c":"
+        ):
+            members |= URL_JOINER
+    return end
+
+
+cdef int add_compound(
+    object text, Text source, Py_ssize_t begin, Py_ssize_t end, list terms
+) except -1:
+    """Add the run as a whole where it has several segments, then each segment."""
+    cdef Py_ssize_t first_end
+    cdef Py_ssize_t first = next_segment(source, begin, end, &first_end)
+    cdef Py_ssize_t second_end
+    cdef Py_ssize_t second = next_segment(source, first_end, end, &second_end)
+    if second < end and add_whole(text, source, begin, end, terms):
+        return 0
+    while first < end:
+        add_segment(text, source, first, first_end, terms)
+        first = next_segment(source, first_end, end, &first_end)
+    return 0
+
+
+cdef Py_ssize_t next_segment(
+    Text source, Py_ssize_t begin, Py_ssize_t end, Py_ssize_t* segment_end
+) except -1:
+    """Return the begin of the next piece that holds a letter or a digit, or `end`."""
+    cdef bint meaningful = False
+    cdef uint8_t flags
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        flags = class_of(read(source, i))
+        if flags & WORD:
+            meaningful |= not flags & MARK
+        elif meaningful:
+            segment_end[0] = i
+            return begin
+        else:
+            begin = i + 1
+    segment_end[0] = end
+    return begin if meaningful else end
+
+
+cdef bint add_whole(
+    object text, Text source, Py_ssize_t begin, Py_ssize_t end, list terms
+) except -1:
+    """Add the run without outer punctuation, unless too long; tell whether that is all of it."""
+    while class_of(read(source, begin)) & (JOINER | URL_JOINER):
+        begin += 1
+    while class_of(read(source, end - 1)) & (JOINER | URL_JOINER):
+        end -= 1
+    if end - begin > LONGEST_TERM:
+        return False
+    if is_ascii(source, begin, end):
+        terms.append(folded_ascii(source, begin, end))
+        return is_decimal(source, begin, end)
+    whole = PyUnicode_Substring(text, begin, end).casefold()
+    if PyUnicode_GET_LENGTH(whole) <= LONGEST_TERM:
+        terms.append(whole)
+    return False
+
+
+cdef inline bint is_ascii(Text source, Py_ssize_t begin, Py_ssize_t end) noexcept:
+    cdef uint32_t bits = 0
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        bits |= read(source, i)
+    return bits < 128
+
+
+cdef bint is_decimal(Text source, Py_ssize_t begin, Py_ssize_t end) noexcept:
+    """Whether the text is digits, one point, digits."""
+    cdef Py_ssize_t points = 0
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        if read(source, i) == c".":
+            points += 1
+        elif not c"0" <= read(source, i) <= c"9":
+            return False
+    return points == 1
+
+
+cdef inline Py_ssize_t fold_ascii(
+    Text source, Py_ssize_t begin, Py_ssize_t end, char* buffer
+) noexcept:
+    cdef uint32_t character
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        character = read(source, i)
+        buffer[i - begin] = <char> (character + 32 if c"A" <= character <= c"Z" else character)
+    return end - begin
+
+
+cdef inline object ascii_text(const char* buffer, Py_ssize_t length):
+    text = PyUnicode_New(length, 127)
+    memcpy(PyUnicode_DATA(text), buffer, length)
+    return text
+
+
+cdef inline object folded_ascii(Text source, Py_ssize_t begin, Py_ssize_t end):
+    cdef char[BUFFER] buffer
+    return ascii_text(buffer, fold_ascii(source, begin, end, buffer))
+
+
+cdef int add_segment(
+    object text, Text source, Py_ssize_t begin, Py_ssize_t end, list terms
+) except -1:
+    """Add a word's stem, or an identifier and its humps; what is very long is cut."""
+    cdef bint ascii_only = is_ascii(source, begin, end)
+    cdef Py_ssize_t hump
+    folded = None
+    if not ascii_only:
+        folded = PyUnicode_Substring(text, begin, end).casefold()
+        if PyUnicode_GET_LENGTH(folded) > LONGEST_TERM:
+            terms.append(PyUnicode_Substring(folded, 0, LONGEST_TERM))
+            return 0
+    elif end - begin > LONGEST_TERM:
+        terms.append(folded_ascii(source, begin, begin + LONGEST_TERM))
+        return 0
+    hump = end_of_hump(source, begin, end)
+    if hump < end:
+        terms.append(folded_ascii(source, begin, end) if ascii_only else folded)
+    while begin < end:
+        add_stem(text, source, begin, hump, terms)
+        begin = hump
+        if begin < end:
+            hump = end_of_hump(source, begin, end)
+    return 0
+
+
+cdef Py_ssize_t end_of_hump(Text source, Py_ssize_t begin, Py_ssize_t end) except -1:
+    """Return where the next camelCase hump begins: aB, ABc and 1Bc, but not the plural of URLs."""
+    cdef uint8_t before
+    cdef uint8_t after
+    cdef Py_ssize_t i
+    for i in range(begin + 1, end):
+        if not class_of(read(source, i)) & UPPER:
+            continue
+        before = class_of(read(source, i - 1))
+        if before & LOWER:
+            return i
+        if not before & (UPPER | DIGIT) or i + 1 == end:
+            continue
+        after = class_of(read(source, i + 1))
+        if after & LOWER and not (i + 2 == end and read(source, i + 1) == c"s"):
+            return i
+    return end
+
+
+cdef int add_stem(
+    object text, Text source, Py_ssize_t begin, Py_ssize_t end, list terms
+) except -1:
+    """Add the stem of a word that is within the longest term."""
+    cdef char[BUFFER] buffer
+    cdef Py_ssize_t length
+    if is_ascii(source, begin, end):
+        length = fold_ascii(source, begin, end, buffer)
+        terms.append(ascii_text(buffer, stem(buffer, length)))
+        return 0
+    folded = PyUnicode_Substring(text, begin, end).casefold()
+    if not PyUnicode_IS_ASCII(folded):
+        terms.append(folded)
+        return 0
+    length = PyUnicode_GET_LENGTH(folded)
+    memcpy(buffer, PyUnicode_DATA(folded), length)
+    terms.append(ascii_text(buffer, stem(buffer, length)))
+    return 0
+
+
+cdef Py_ssize_t stem(char* word, Py_ssize_t length) noexcept:
+    """Stem a folded ASCII word in place (see the twin for the rules); return its new length."""
+    cdef Py_ssize_t i
+    if length < 4 or is_unstemmed(word, length):
+        return length
+    for i in range(length):
+        if not c"a" <= word[i] <= c"z":
+            return length
+    return strip_verb_ending(word, strip_plural(word, length))
+
+
+cdef inline bint is_unstemmed(const char* word, Py_ssize_t length) noexcept:
+    """Whether the word ends like none that is stemmed, or is one of the exceptions."""
+    cdef char last = word[length - 1]
+    if last == c"d":
+        return is_word(word, length, b"embed", 5)
+    if last == c"g":
+        return (
+            is_word(word, length, b"anything", 8)
+            or is_word(word, length, b"during", 6)
+            or is_word(word, length, b"everything", 10)
+            or is_word(word, length, b"nothing", 7)
+            or is_word(word, length, b"something", 9)
+        )
+    if last == c"s":
+        return (
+            is_word(word, length, b"alias", 5)
+            or is_word(word, length, b"canvas", 6)
+            or is_word(word, length, b"news", 4)
+        )
+    return True
+
+
+cdef inline bint is_word(
+    const char* word, Py_ssize_t length, const char* other, Py_ssize_t size
+) noexcept:
+    return length == size and memcmp(word, other, size) == 0
+
+
+cdef inline bint ends_with(
+    const char* word, Py_ssize_t length, const char* suffix, Py_ssize_t size
+) noexcept:
+    return length >= size and memcmp(word + length - size, suffix, size) == 0
+
+
+cdef Py_ssize_t strip_plural(char* word, Py_ssize_t length) noexcept:
+    if word[length - 1] != c"s":
+        return length
+    if length > 4 and ends_with(word, length, b"ies", 3):
+        word[length - 3] = c"y"
+        return length - 2
+    if takes_es(word, length):
+        return length - 2
+    if word[length - 2] in (c"s", c"u", c"i"):
+        return length
+    return length - 1
+
+
+cdef bint takes_es(const char* word, Py_ssize_t length) noexcept:
+    """Whether the plural was made with -es, not -s."""
+    return (
+        ends_with(word, length, b"sses", 4)
+        or ends_with(word, length, b"shes", 4)
+        or ends_with(word, length, b"xes", 3)
+        or ends_with(word, length, b"zzes", 4)
+        or ends_with(word, length, b"tches", 5)
+        or ends_with(word, length, b"nches", 5)
+        or ends_with(word, length, b"rches", 5)
+        or ends_with(word, length, b"eaches", 6)
+        or ends_with(word, length, b"oaches", 6)
+    )
+
+
+cdef Py_ssize_t strip_verb_ending(char* word, Py_ssize_t length) noexcept:
+    cdef Py_ssize_t root
+    if ends_with(word, length, b"ied", 3):
+        if length <= 4:
+            return length
+        word[length - 3] = c"y"
+        return length - 2
+    if length > 4 and ends_with(word, length, b"ing", 3):
+        root = length - 3
+    elif (
+        length > 3
+        and ends_with(word, length, b"ed", 2)
+        and not ends_with(word, length, b"eed", 3)
+    ):
+        root = length - 2
+    else:
+        return length
+    if count_vowels(word, root) == 0:
+        return length
+    if root > 3 and word[root - 1] == word[root - 2] and is_doubled(word[root - 1]):
+        return root - 1
+    if lost_e(word, root):
+        word[root] = c"e"
+        return root + 1
+    return root
+
+
+cdef inline bint is_plain_vowel(char letter) noexcept:
+    return letter in (c"a", c"e", c"i", c"o", c"u")
+
+
+cdef inline bint is_vowel(const char* word, Py_ssize_t i) noexcept:
+    return is_plain_vowel(word[i]) or (word[i] == c"y" and i > 0)
+
+
+cdef Py_ssize_t count_vowels(const char* word, Py_ssize_t length) noexcept:
+    cdef Py_ssize_t count = 0
+    cdef Py_ssize_t i
+    for i in range(length):
+        count += is_vowel(word, i)
+    return count
+
+
+cdef inline bint is_doubled(char letter) noexcept:
+    return letter in (c"b", c"d", c"g", c"m", c"n", c"p", c"r", c"t")
+
+
+cdef bint lost_e(const char* root, Py_ssize_t length) noexcept:
+    """Whether a verb root of 2 or more letters seems to have lost a silent e before -ed or -ing."""
+    cdef char last = root[length - 1]
+    cdef char before = root[length - 2]
+    if last in (c"u", c"v") or (last in (c"s", c"z") and before != last):
+        return True
+    if last == c"c":
+        return not ends_with(root, length, b"ync", 3)
+    if last == c"l" and before in (
+        c"b", c"c", c"d", c"f", c"g", c"k", c"p", c"t", c"z"
+    ):
+        return True
+    if ends_like_e_verb(root, length):
+        return True
+    if length > 3 and has_silent_e(before, last):
+        return not is_plain_vowel(root[length - 3])
+    return is_short(root, length)
+
+
+cdef bint ends_like_e_verb(const char* root, Py_ssize_t length) noexcept:
+    return (
+        ends_with(root, length, b"ang", 3)
+        or ends_with(root, length, b"dg", 2)
+        or ends_with(root, length, b"rg", 2)
+        or ends_with(root, length, b"cach", 4)
+        or ends_with(root, length, b"creat", 5)
+        or ends_with(root, length, b"iat", 3)
+        or ends_with(root, length, b"uat", 3)
+        or ends_with(root, length, b"uir", 3)
+    )
+
+
+cdef bint has_silent_e(char vowel, char last) noexcept:
+    """Whether an e usually follows the two letters, where a consonant stands before them."""
+    if vowel == c"a":
+        return last in (c"d", c"g", c"m", c"p", c"r", c"t")
+    if vowel == c"i":
+        return last in (c"d", c"l", c"n", c"r")
+    if vowel == c"o":
+        return last in (c"d", c"k")
+    if vowel == c"u":
+        return last in (c"d", c"l", c"m", c"r", c"t")
+    return False
+
+
+cdef bint is_short(const char* root, Py_ssize_t length) noexcept:
+    """Whether the root's only vowel is next to last, as in stor(ed) or mak(ing)."""
+    if length < 3 or root[length - 1] in (c"w", c"x", c"y"):
+        return False
+    return is_vowel(root, length - 2) and count_vowels(root, length) == 1

@@ -1,0 +1,155 @@
+"""One item of an assembly, rendered: the message a model is sent, and its tokens.
+
+A summary becomes a user message with the summary as XML (spec R8). Must not choose items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+from xml.sax.saxutils import escape
+
+from ..store import StoredMessage, StoredSummary
+from ..summarize.timestamps import local_time
+from ..transcripts import body_of, shapes
+from ..types import ToolCall
+
+__all__ = [
+    "Piece",
+    "count_message",
+    "message_piece",
+    "placeholder",
+    "summary_piece",
+    "summary_tokens",
+    "summary_xml",
+]
+
+CountTokens = Callable[[str], int]
+
+
+@dataclass(slots=True)
+class Piece:
+    """A message of the output.
+
+    Attributes
+    ----------
+    ordinal, opener
+        Place of the context item, and of the call it belongs to; a placeholder has its partner's.
+    item_id
+        ``msg_<n>`` or the summary's id: what reads the whole of it.
+    calls, answers
+        Tool calls made, and ids of calls answered, that the output must pair.
+    essential
+        It must stay, cut if need be: the newest message's exchange and the pinned items.
+    """
+
+    ordinal: int
+    opener: int
+    item_id: str
+    message: dict[str, Any]
+    tokens: int
+    encoded: bytes
+    is_summary: bool = False
+    calls: tuple[ToolCall, ...] = ()
+    answers: tuple[str, ...] = ()
+    essential: bool = False
+    is_placeholder: bool = False
+    cut: bool = field(default=False)
+
+    def replace(self, message: dict[str, Any], count_tokens: CountTokens) -> None:
+        """Put another message in, and count it."""
+        self.message = message
+        self.encoded, self.tokens = count_message(message, count_tokens)
+
+
+def count_message(message: dict[str, Any], count_tokens: CountTokens) -> tuple[bytes, int]:
+    """Return what a model reads of a message as JSON, and its tokens."""
+    face, opaque = shapes.model_face(message)
+    encoded = shapes.encode_face(face)
+    tokens = count_tokens(encoded.decode("utf-8", "surrogatepass"))
+    return encoded, tokens + opaque * shapes.OPAQUE_TOKENS
+
+
+def message_piece(
+    stored: StoredMessage, ordinal: int, opener: int, count_tokens: CountTokens
+) -> Piece:
+    """Render a message from its bytes as received."""
+    body = body_of(stored.raw)
+    message = shapes.wire_form(body)
+    encoded, tokens = count_message(message, count_tokens)
+    return Piece(
+        ordinal=ordinal,
+        opener=opener,
+        item_id=f"msg_{stored.message_id}",
+        message=message,
+        tokens=tokens,
+        encoded=encoded,
+        calls=shapes.tool_calls(body),
+        answers=shapes.tool_answers(body),
+    )
+
+
+def summary_piece(
+    stored: StoredSummary, ordinal: int, timezone: str, count_tokens: CountTokens
+) -> Piece:
+    """Render a summary."""
+    message = _summary_message(stored, timezone)
+    encoded, tokens = count_message(message, count_tokens)
+    return Piece(
+        ordinal=ordinal,
+        opener=ordinal,
+        item_id=stored.summary_id,
+        message=message,
+        tokens=tokens,
+        encoded=encoded,
+        is_summary=True,
+    )
+
+
+def summary_tokens(stored: StoredSummary, timezone: str, count_tokens: CountTokens) -> int:
+    """Return the tokens of a summary as a model is sent it."""
+    return count_message(_summary_message(stored, timezone), count_tokens)[1]
+
+
+def placeholder(partner: Piece, message: dict[str, Any], count_tokens: CountTokens) -> Piece:
+    """Make the piece that stands in for a partner the record lacks."""
+    encoded, tokens = count_message(message, count_tokens)
+    return Piece(
+        ordinal=partner.ordinal,
+        opener=partner.opener,
+        item_id=partner.item_id,
+        message=message,
+        tokens=tokens,
+        encoded=encoded,
+        essential=partner.essential,
+        is_placeholder=True,
+    )
+
+
+def summary_xml(summary: StoredSummary, timezone: str) -> str:
+    """Return a summary as the XML a model reads; its content is escaped and labelled as untrusted."""
+    attributes = {
+        "id": summary.summary_id,
+        "kind": summary.kind,
+        "depth": str(summary.depth),
+        "descendant_count": str(summary.descendant_count),
+        "trust": "untrusted",
+    }
+    for name, moment in (("earliest_at", summary.earliest_at), ("latest_at", summary.latest_at)):
+        if local := local_time(moment, timezone):
+            attributes[name] = local.isoformat(timespec="seconds")
+    written = "".join(
+        f' {name}="{escape(value, {chr(34): "&quot;"})}"' for name, value in attributes.items()
+    )
+    lines = [f"<summary{written}>"]
+    if summary.source_ids:
+        lines.append("  <parents>")
+        lines += [f'    <summary_ref id="{escape(source)}" />' for source in summary.source_ids]
+        lines.append("  </parents>")
+    lines += ["  <content>", escape(summary.content), "  </content>", "</summary>"]
+    return "\n".join(lines)
+
+
+def _summary_message(stored: StoredSummary, timezone: str) -> dict[str, Any]:
+    return {"role": "user", "content": summary_xml(stored, timezone)}

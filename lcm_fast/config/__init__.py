@@ -1,0 +1,10 @@
+"""Configuration: one table of keys, strict values, environment over file over defaults."""
+
+from __future__ import annotations
+
+from .resolve import load_config
+from .schema import EFFECTIVE_KEYS, KEYS, Key
+from .settings import Config, Note, state_directory
+from .system_zone import system_zone
+
+__all__ = ["EFFECTIVE_KEYS", "KEYS", "Config", "Key", "Note", "load_config", "state_directory", "system_zone"]

@@ -1,0 +1,140 @@
+"""The resolved configuration: typed values of the keys that have an effect, and where each came
+from.
+
+Must not read files or the environment; that is `resolve`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..errors import ConfigError
+from .schema import EFFECTIVE_KEYS, KEYS, Key, snake_case
+from .values import parse_value
+
+__all__ = ["Config", "Note", "default_database_path", "state_directory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Something about the configuration its owner should know, and that is no error."""
+
+    code: str
+    detail: str
+    hint: str
+
+    def to_dict(self) -> dict[str, str]:
+        """Return ``{"code", "detail", "hint"}``."""
+        return {"code": self.code, "detail": self.detail, "hint": self.hint}
+
+
+def state_directory(environ: Mapping[str, str]) -> Path:
+    """Return the host's state directory: ``OPENCLAW_STATE_DIR``, else ``~/.openclaw``.
+
+    Raises
+    ------
+    ConfigError
+        Neither the variable nor a home directory is known.
+    """
+    named = environ.get("OPENCLAW_STATE_DIR", "").strip()
+    try:
+        return Path(named or "~/.openclaw").expanduser()
+    except RuntimeError as error:
+        raise ConfigError(
+            f"no state directory: {error}", hint="set OPENCLAW_STATE_DIR or databasePath"
+        ) from error
+
+
+def default_database_path() -> Path:
+    """Return where the database is when nothing says otherwise."""
+    return state_directory({}) / "lcm.db"
+
+
+def _default(name: str) -> Any:
+    return KEYS[name].default
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Settings of an engine. ``Config()`` holds the documented defaults; the environment is not
+    read.
+
+    Every field is the documented key in Python's spelling. Values are checked on construction.
+
+    Attributes
+    ----------
+    sources
+        Where each value came from, by documented key: ``"default"``, ``"env LCM_..."``, ``"file
+        PATH"`` or ``"argument"``.
+    notes
+        Keys that were set and are old names, deprecated or without effect in this version.
+
+    Raises
+    ------
+    ConfigError
+        A value is of the wrong kind or out of range.
+    """
+
+    enabled: bool = _default("enabled")
+    database_path: Path = field(default_factory=default_database_path)
+    context_threshold: float = _default("contextThreshold")
+    fresh_tail_count: int = _default("freshTailCount")
+    fresh_tail_max_tokens: int | None = _default("freshTailMaxTokens")
+    leaf_chunk_tokens: int = _default("leafChunkTokens")
+    leaf_target_tokens: int = _default("leafTargetTokens")
+    condensed_target_tokens: int = _default("condensedTargetTokens")
+    leaf_min_fanout: int = _default("leafMinFanout")
+    condensed_min_fanout: int = _default("condensedMinFanout")
+    condensed_min_fanout_hard: int = _default("condensedMinFanoutHard")
+    sweep_max_depth: int = _default("sweepMaxDepth")
+    summary_prefix_target_tokens: int | None = _default("summaryPrefixTargetTokens")
+    max_sweep_iterations: int = _default("maxSweepIterations")
+    sweep_deadline_ms: int = _default("sweepDeadlineMs")
+    compact_until_under_deadline_ms: int = _default("compactUntilUnderDeadlineMs")
+    max_assembly_token_budget: int | None = _default("maxAssemblyTokenBudget")
+    summary_max_overage_factor: float = _default("summaryMaxOverageFactor")
+    fallback_max_tokens: int = _default("fallbackMaxTokens")
+    custom_instructions: str = _default("customInstructions")
+    timezone: str | None = _default("timezone")
+    strip_injected_context_tags: tuple[str, ...] = _default("stripInjectedContextTags")
+    sources: Mapping[str, str] = field(default_factory=dict, compare=False)
+    notes: tuple[Note, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        sources: dict[str, str] = {}
+        for key in EFFECTIVE_KEYS:
+            name = snake_case(key.name)
+            value = getattr(self, name)
+            source = self.sources.get(key.name, "default")
+            if source == "default" and not _is_default(key, value):
+                source = "argument"
+            sources[key.name] = source
+            if value is not None or key.default is not None or key.kind == "path":
+                object.__setattr__(self, name, parse_value(key, value, source))
+        object.__setattr__(self, "sources", sources)
+
+    def summary_prefix_target(self, budget_tokens: int) -> int:
+        """Return how many tokens of summaries are too many for a token budget (spec: compaction
+        H7).
+
+        >>> [Config().summary_prefix_target(budget) for budget in (4096, 8192, 32000, 200000)]
+        [2000, 3072, 12000, 20000]
+        """
+        if self.summary_prefix_target_tokens is not None:
+            return self.summary_prefix_target_tokens
+        threshold_tokens = max(1, math.floor(self.context_threshold * budget_tokens))
+        derived = min(self.leaf_chunk_tokens, threshold_tokens // 2)
+        return max(self.condensed_target_tokens, derived)
+
+
+def _is_default(key: Key, value: object) -> bool:
+    if key.name != "databasePath":
+        return bool(value == key.default)
+    try:
+        return value == default_database_path()
+    except ConfigError:
+        return False

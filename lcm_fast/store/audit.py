@@ -1,0 +1,150 @@
+"""Questions that prove the store's invariants; each returns what violates one. Read-only.
+
+`doctor` asks them. They may read whole tables and belong to no turn.
+"""
+
+from __future__ import annotations
+
+import apsw
+
+__all__ = [
+    "COUNTERS",
+    "COVERAGE",
+    "EDGES",
+    "FALLBACKS",
+    "FROZEN",
+    "ORDINALS",
+    "SAMPLES",
+    "TRUNCATED",
+    "Finding",
+    "foreign_keys",
+    "integrity",
+    "large_files",
+    "run",
+    "work_state",
+]
+
+Finding = tuple[int, list[str]]
+SAMPLES = 5
+
+# Every summary that the frontier leads to, through the summaries it was condensed from.
+_REACHABLE = (
+    "WITH RECURSIVE reachable (summary_id) AS ("
+    " SELECT summary_id FROM context_items WHERE summary_id IS NOT NULL"
+    " UNION SELECT parent_summary_id FROM summary_parents JOIN reachable USING (summary_id)) "
+)
+
+COVERAGE = (
+    _REACHABLE
+    + "SELECT 'message ' || message_id || ' stands ' || places || ' times' FROM ("
+    " SELECT message_id, (excluded IS NOT NULL)"
+    " + (SELECT count(*) FROM context_items i WHERE i.message_id = m.message_id)"
+    " + (SELECT count(*) FROM summary_messages s JOIN reachable USING (summary_id)"
+    "    WHERE s.message_id = m.message_id) AS places FROM messages m) WHERE places <> 1"
+)
+ORDINALS = (
+    "SELECT 'conversation ' || i.conversation_id || ' ordinal ' || i.ordinal FROM context_items i"
+    " JOIN messages m USING (message_id)"
+    " WHERE m.seq <> i.ordinal OR m.conversation_id <> i.conversation_id"
+    " UNION ALL SELECT 'conversation ' || i.conversation_id || ' summary ' || i.summary_id"
+    " FROM context_items i JOIN summaries s USING (summary_id)"
+    " WHERE s.conversation_id <> i.conversation_id OR s.depth <> i.depth"
+)
+EDGES = (
+    "SELECT summary_id || ' has no sources' FROM summaries s"
+    " WHERE NOT EXISTS (SELECT 1 FROM summary_messages e WHERE e.summary_id = s.summary_id)"
+    " AND NOT EXISTS (SELECT 1 FROM summary_parents e WHERE e.summary_id = s.summary_id)"
+    " UNION ALL SELECT s.summary_id || ' at depth ' || s.depth || ' has a source at depth ' || p.depth"
+    " FROM summary_parents e JOIN summaries s USING (summary_id)"
+    " JOIN summaries p ON p.summary_id = e.parent_summary_id WHERE p.depth >= s.depth"
+    " UNION ALL SELECT parent_summary_id || ' is a source ' || count(*) || ' times' FROM summary_parents"
+    " GROUP BY parent_summary_id HAVING count(*) > 1"
+    " UNION ALL SELECT summary_id || ' counts ' || descendant_count || ' descendants, has ' || found FROM ("
+    "  SELECT s.summary_id, s.descendant_count, coalesce(sum(1 + p.descendant_count), 0) AS found"
+    "  FROM summaries s LEFT JOIN summary_parents e USING (summary_id)"
+    "  LEFT JOIN summaries p ON p.summary_id = e.parent_summary_id GROUP BY s.summary_id)"
+    " WHERE descendant_count <> found"
+)
+COUNTERS = (
+    "SELECT 'conversation ' || conversation_id || ' counts ' || message_count || ' messages, '"
+    " || frontier_items || ' items, ' || frontier_tokens || ' frontier tokens' FROM conversations c WHERE"
+    " message_count <> (SELECT count(*) FROM messages m WHERE m.conversation_id = c.conversation_id)"
+    " OR excluded_count <> (SELECT count(excluded) FROM messages m WHERE m.conversation_id = c.conversation_id)"
+    " OR frontier_items <> (SELECT count(*) FROM context_items i WHERE i.conversation_id = c.conversation_id)"
+    " OR frontier_tokens <> (SELECT coalesce(sum(wire_tokens), 0) FROM context_items i"
+    "  WHERE i.conversation_id = c.conversation_id)"
+    " OR leaf_count + condensed_count <> (SELECT count(*) FROM summaries s"
+    "  WHERE s.conversation_id = c.conversation_id)"
+)
+FALLBACKS = "SELECT summary_id FROM summaries WHERE level = 'fallback' AND replaced_by IS NULL"
+TRUNCATED = "SELECT summary_id FROM summaries WHERE truncated = 1 AND replaced_by IS NULL"
+FROZEN = (
+    "SELECT session_file_path || ' since ' || frozen_since || ': ' || frozen_reason FROM transcript_cursors"
+    " WHERE frozen_since IS NOT NULL"
+)
+
+
+def run(db: apsw.Connection, question: str) -> Finding:
+    """Return how many violations a question finds, and the first few of them."""
+    samples: list[str] = []
+    count = 0
+    for (text,) in db.execute(question):
+        count += 1
+        if len(samples) < SAMPLES:
+            samples.append(str(text))
+    return count, samples
+
+
+def integrity(db: apsw.Connection) -> Finding:
+    """Return what SQLite's own check of pages, indexes and constraints finds."""
+    found = [str(text) for (text,) in db.execute("PRAGMA integrity_check(100)") if text != "ok"]
+    return len(found), found[:SAMPLES]
+
+
+def foreign_keys(db: apsw.Connection) -> Finding:
+    """Return rows that point to rows which are not there."""
+    found = [
+        f"{table} row {row_id} points to a missing row of {parent}"
+        for table, row_id, parent, _ in db.execute("PRAGMA foreign_key_check")
+    ]
+    return len(found), found[:SAMPLES]
+
+
+def large_files(db: apsw.Connection) -> list[tuple[str, str, int]]:
+    """Return (file id, place, bytes) of the payloads kept outside the database."""
+    return [
+        (str(file_id), str(uri), int(size))
+        for file_id, uri, size in db.execute("SELECT file_id, storage_uri, byte_size FROM large_files")
+    ]
+
+
+def work_state(db: apsw.Connection) -> dict[str, object]:
+    """Return what is waiting: compaction debt, frozen session files, messages the search index lacks."""
+    pending, running = next(
+        iter(
+            db.execute(
+                "SELECT count(*) FILTER (WHERE pending = 1), count(*) FILTER (WHERE running = 1)"
+                " FROM conversation_compaction_maintenance"
+            )
+        )
+    )
+    failures = db.execute(
+        "SELECT last_failure_summary FROM conversation_compaction_maintenance"
+        " WHERE last_failure_summary IS NOT NULL ORDER BY last_finished_at DESC LIMIT 1"
+    )
+    frozen = db.execute(
+        "SELECT count(*) FROM transcript_cursors WHERE frozen_since IS NOT NULL"
+    )
+    newest = db.execute(
+        "SELECT coalesce(max(message_id), 0) - (SELECT indexed_through FROM search_watermark"
+        " WHERE corpus = 'messages') FROM messages"
+    )
+    ingested = db.execute("SELECT max(last_ingest_at) FROM conversations")
+    return {
+        "pending": pending,
+        "running": running,
+        "last_failure": next((text for (text,) in failures), None),
+        "frozen": next(iter(frozen))[0],
+        "unindexed": next(iter(newest))[0],
+        "last_ingest_at": next(iter(ingested))[0],
+    }

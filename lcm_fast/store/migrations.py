@@ -1,0 +1,72 @@
+"""Bring a database to the current schema: numbered, forward only, one transaction, a backup before.
+
+A step is text and a version; version n runs on a database of version n - 1. Several processes may open one
+file at once: the exclusive transaction lets one migrate and the others find it done.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import apsw
+
+from .codec import DEFAULT_DICTIONARY
+from .connection import as_store_errors
+from .schema import APPLICATION_ID, SCHEMA_VERSION, VERSION_1
+
+__all__ = ["DEFAULT_DICTIONARY_ID", "migrate"]
+
+DEFAULT_DICTIONARY_ID = 1
+_STEPS: dict[int, str] = {1: VERSION_1}
+
+
+def migrate(db: apsw.Connection, path: str) -> None:
+    """Run the steps `db` lacks.
+
+    Raises
+    ------
+    DatabaseError
+        A step failed; the database is as it was.
+    """
+    if _version(db) == SCHEMA_VERSION:
+        return
+    if _version(db) > 0:
+        _back_up(db, path)
+    with as_store_errors(path, "bringing its schema up to date"):
+        db.execute("BEGIN EXCLUSIVE")
+        try:
+            for version in range(_version(db) + 1, SCHEMA_VERSION + 1):
+                db.execute(_STEPS[version])
+                if version == 1:
+                    _mark_as_ours(db)
+                db.pragma("user_version", version)
+            db.execute("COMMIT")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("ROLLBACK")
+            raise
+
+
+def _version(db: apsw.Connection) -> int:
+    return int(db.pragma("user_version"))
+
+
+def _mark_as_ours(db: apsw.Connection) -> None:
+    db.pragma("application_id", APPLICATION_ID)
+    db.execute(
+        "INSERT INTO record_dictionaries VALUES (?, ?)", (DEFAULT_DICTIONARY_ID, DEFAULT_DICTIONARY)
+    )
+    db.execute("INSERT INTO search_watermark VALUES ('messages', 0, 0, 0), ('summaries', 0, 0, 0)")
+
+
+def _back_up(db: apsw.Connection, path: str) -> None:
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    target = f"{path}.before-v{SCHEMA_VERSION}.{stamp}"
+    with as_store_errors(target, "backing up before a migration"):
+        copy = apsw.Connection(target)
+        try:
+            with copy.backup("main", db, "main") as backup:
+                while not backup.done:
+                    backup.step(1000)
+        finally:
+            copy.close()

@@ -1,0 +1,71 @@
+"""Read the record: messages and carried entries, by id, by page, and whole for an export."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import apsw
+
+from .codec import RecordCodec
+from .rows import StoredMessage
+
+__all__ = ["export", "messages_by_id", "messages_page"]
+
+_COLUMNS = (
+    "message_id, conversation_id, seq, role, content, token_count, wire_tokens, created_at,"
+    " transcript_entry_id, excluded, raw_codec, raw"
+)
+
+
+def messages_by_id(
+    db: apsw.Connection, codec: RecordCodec, message_ids: Sequence[int]
+) -> list[StoredMessage]:
+    """Return the messages with these ids, in the order of the ids; ids that do not exist are left out."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM json_each(?) CROSS JOIN messages ON message_id = value ORDER BY key",
+        (json.dumps(list(message_ids)),),
+    )
+    return [_message(row, codec) for row in rows]
+
+
+def messages_page(
+    db: apsw.Connection, codec: RecordCodec, conversation_id: int, *, after_seq: int, limit: int
+) -> list[StoredMessage]:
+    """Return up to `limit` messages of a conversation, those after `after_seq`, in order."""
+    rows = db.execute(
+        f"SELECT {_COLUMNS} FROM messages WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+        (conversation_id, after_seq, limit),
+    )
+    return [_message(row, codec) for row in rows]
+
+
+def export(db: apsw.Connection, codec: RecordCodec, conversation_id: int) -> Iterator[bytes]:
+    """Yield the bytes of each entry as received, messages and carried entries in their order."""
+    entries = db.execute(
+        "SELECT after_seq, raw_codec, raw FROM transcript_entries WHERE conversation_id = ?"
+        " ORDER BY after_seq, row_id",
+        (conversation_id,),
+    )
+    pending = next(entries, None)
+    messages = db.execute(
+        "SELECT seq, content, raw_codec, raw FROM messages WHERE conversation_id = ? ORDER BY seq",
+        (conversation_id,),
+    )
+    for seq, content, flags, raw in messages:
+        while pending is not None and pending[0] < seq:
+            yield codec.unpack(pending[1], pending[2], "")
+            pending = next(entries, None)
+        yield codec.unpack(flags, raw, content)
+    while pending is not None:
+        yield codec.unpack(pending[1], pending[2], "")
+        pending = next(entries, None)
+
+
+def _message(row: tuple[object, ...], codec: RecordCodec) -> StoredMessage:
+    *fields, flags, raw = row
+    content = fields[4]
+    assert isinstance(flags, int)
+    assert isinstance(raw, bytes)
+    assert isinstance(content, str)
+    return StoredMessage(*fields, codec.unpack(flags, raw, content))  # type: ignore[arg-type]

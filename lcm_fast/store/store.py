@@ -1,0 +1,269 @@
+"""The store as the rest of the package sees it: plain methods, no SQL, no SQLite type.
+
+One writer connection with group commit, a pool of snapshot readers, one codec (design: architecture, sections
+4, 5 and 8).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import apsw
+
+from ..errors import DatabaseError, StoreReadOnlyError
+from . import append as appending
+from . import audit, conversations, record, summaries
+from . import frontier as frontiers
+from .codec import RecordCodec
+from .connection import (
+    BUSY_TIMEOUT_MS,
+    Durability,
+    as_store_errors,
+    check_ownership,
+    open_reader,
+    open_writer,
+)
+from .frontier import Frontier
+from .migrations import DEFAULT_DICTIONARY_ID, migrate
+from .readers import Readers
+from .rows import (
+    Address,
+    AppendOutcome,
+    Batch,
+    Conversation,
+    NewSummary,
+    StoredMessage,
+    StoredSummary,
+)
+from .schema import SCHEMA_VERSION
+from .writer import Writer
+
+__all__ = ["Store"]
+
+T = TypeVar("T")
+
+
+class Store:
+    """One database file.
+
+    Threading: every method may be called from any thread; writes are grouped, reads see one snapshot each.
+    """
+
+    def __init__(self, path: str, writer: Writer | None, readers: Readers, codec: RecordCodec) -> None:
+        self.path = path
+        self._writer = writer
+        self._readers = readers
+        self._codec = codec
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        durability: Durability = "full",
+        busy_timeout_ms: int = BUSY_TIMEOUT_MS,
+    ) -> Store:
+        """Open a database to read and write, made and brought to the current schema where needed.
+
+        Raises
+        ------
+        ForeignDatabaseError
+            The file is another program's; it is not touched.
+        StoreReadOnlyError, StoreBusyError, DatabaseError
+            As found.
+        """
+        name = os.fspath(path)
+        if name != ":memory:":
+            check_ownership(name)
+        db = open_writer(name, durability=durability, busy_timeout_ms=busy_timeout_ms)
+        try:
+            migrate(db, name)
+            codec = _load_codec(db, name)
+        except BaseException:
+            db.close()
+            raise
+        return cls(name, Writer(db, name), Readers(name, busy_timeout_ms=busy_timeout_ms), codec)
+
+    @classmethod
+    def open_read_only(
+        cls, path: str | os.PathLike[str], *, busy_timeout_ms: int = BUSY_TIMEOUT_MS
+    ) -> Store:
+        """Open a database to look at it; nothing is written, no schema is changed.
+
+        Raises
+        ------
+        NotFoundError
+            There is no such file.
+        DatabaseError
+            Its schema is older than this package's; opening it to write brings it up to date.
+        """
+        name = os.fspath(path)
+        version = check_ownership(name)
+        db = open_reader(name, busy_timeout_ms=busy_timeout_ms)
+        try:
+            if version != SCHEMA_VERSION:
+                raise _older_schema(name, version)
+            codec = _load_codec(db, name)
+        finally:
+            db.close()
+        return cls(name, None, Readers(name, busy_timeout_ms=busy_timeout_ms), codec)
+
+    def close(self) -> None:
+        """Close all connections; a second call does nothing."""
+        self._readers.close()
+        if self._writer is not None:
+            self._writer.close()
+
+    @property
+    def size_bytes(self) -> tuple[int, int]:
+        """Bytes of the database file and of its write-ahead log."""
+        log = Path(self.path + "-wal")
+        return Path(self.path).stat().st_size, log.stat().st_size if log.exists() else 0
+
+    def pack(self, raw: bytes, content: str) -> tuple[int, bytes]:
+        """Pack a message's bytes for `append`; done on the caller's thread, outside any lock."""
+        return self._codec.pack(raw, content)
+
+    def append(
+        self, address: Address, batch: Batch, packed: list[tuple[int, bytes]]
+    ) -> AppendOutcome:
+        """Store what is new of a batch, in one transaction."""
+        return self._write(lambda db: appending.append(db, address, batch, packed, self._codec))
+
+    def publish_summary(self, conversation_id: int, new: NewSummary) -> tuple[int, int]:
+        """Put a summary in the place of its sources; return (frontier tokens, view revision) afterwards.
+
+        Raises
+        ------
+        PlanStaleError
+            What it replaces has changed; nothing is published.
+        """
+        return self._write(lambda db: summaries.publish(db, conversation_id, new))
+
+    def find_conversation(self, address: Address) -> Conversation | None:
+        """Return the active conversation of an address."""
+        with self._readers.snapshot() as db:
+            return conversations.find(db, address)
+
+    def conversation(self, conversation_id: int) -> Conversation | None:
+        """Return a conversation by its number."""
+        with self._readers.snapshot() as db:
+            return conversations.get(db, conversation_id)
+
+    def conversations_page(self, *, after_id: int = 0, limit: int = 50) -> list[Conversation]:
+        """Return a page of conversations in the order they were made."""
+        with self._readers.snapshot() as db:
+            return conversations.list_page(db, after_id=after_id, limit=limit)
+
+    def recent_conversations(self, *, limit: int, session_key: str | None) -> list[Conversation]:
+        """Return the conversations that were stored into last, newest first."""
+        with self._readers.snapshot() as db:
+            return conversations.recent(db, limit=limit, session_key=session_key)
+
+    def totals(self) -> dict[str, int]:
+        """Return the sums of all conversations' counters."""
+        with self._readers.snapshot() as db:
+            return conversations.totals(db)
+
+    def frontier(
+        self, address: Address, known: dict[int, Frontier]
+    ) -> tuple[Conversation, Frontier] | None:
+        """Return an address's conversation and its frontier in one snapshot.
+
+        `known` holds frontiers read before, by conversation; only what they lack is read.
+        """
+        with self._readers.snapshot() as db:
+            conversation = conversations.find(db, address)
+            if conversation is None:
+                return None
+            number = conversation.conversation_id
+            return conversation, frontiers.load(
+                db, number, conversation.view_revision, known.get(number)
+            )
+
+    def messages(self, message_ids: Sequence[int]) -> list[StoredMessage]:
+        """Return messages by id, in the order of the ids."""
+        with self._readers.snapshot() as db:
+            return record.messages_by_id(db, self._codec, message_ids)
+
+    def messages_page(
+        self, conversation_id: int, *, after_seq: int = 0, limit: int = 50
+    ) -> list[StoredMessage]:
+        """Return a page of a conversation's messages in order."""
+        with self._readers.snapshot() as db:
+            return record.messages_page(
+                db, self._codec, conversation_id, after_seq=after_seq, limit=limit
+            )
+
+    def summaries(self, summary_ids: Sequence[str]) -> list[StoredSummary]:
+        """Return summaries by id, in the order of the ids."""
+        with self._readers.snapshot() as db:
+            return summaries.by_id(db, summary_ids)
+
+    def summaries_page(
+        self, conversation_id: int, *, after: tuple[str, str] = ("", ""), limit: int = 50
+    ) -> list[StoredSummary]:
+        """Return a page of a conversation's summaries, oldest first."""
+        with self._readers.snapshot() as db:
+            return summaries.page(db, conversation_id, after=after, limit=limit)
+
+    def export(self, conversation_id: int) -> Iterator[bytes]:
+        """Yield each entry's bytes as received, in order, from one snapshot."""
+        with self._readers.snapshot() as db:
+            yield from record.export(db, self._codec, conversation_id)
+
+    def audit(self, question: str) -> audit.Finding:
+        """Return what violates an invariant; the questions are `store.audit`'s constants."""
+        with self._readers.snapshot() as db:
+            return audit.run(db, question)
+
+    def work_state(self) -> dict[str, object]:
+        """Return what is waiting, and when something was last stored."""
+        with self._readers.snapshot() as db:
+            return audit.work_state(db)
+
+    def check_integrity(self) -> audit.Finding:
+        """Run SQLite's integrity check."""
+        with self._readers.snapshot() as db:
+            return audit.integrity(db)
+
+    def check_foreign_keys(self) -> audit.Finding:
+        """Run SQLite's foreign-key check."""
+        with self._readers.snapshot() as db:
+            return audit.foreign_keys(db)
+
+    def large_files(self) -> list[tuple[str, str, int]]:
+        """Return (file id, place, bytes) of the payloads kept outside the database."""
+        with self._readers.snapshot() as db:
+            return audit.large_files(db)
+
+    def _write(self, apply: Callable[[apsw.Connection], T]) -> T:
+        if self._writer is None:
+            raise StoreReadOnlyError(f"{self.path}: opened to read only")
+        return self._writer.submit(apply)
+
+
+def _load_codec(db: apsw.Connection, path: str) -> RecordCodec:
+    with as_store_errors(path, "reading its dictionary"):
+        rows = db.execute(
+            "SELECT content FROM record_dictionaries WHERE dictionary_id = ?",
+            (DEFAULT_DICTIONARY_ID,),
+        ).fetchall()
+    if not rows:
+        raise DatabaseError(
+            f"{path}: its record dictionary is missing",
+            code="damaged",
+            hint="restore a backup; messages cannot be read without it",
+        )
+    return RecordCodec(rows[0][0])
+
+
+def _older_schema(path: str, version: int) -> DatabaseError:
+    return DatabaseError(
+        f"{path} has schema version {version}; this package reads version {SCHEMA_VERSION}",
+        code="older_schema",
+        hint="any command that writes, such as `lcm-fast ingest`, brings it up to date",
+    )

@@ -1,0 +1,70 @@
+"""Summarisers and what guards them: protocol, sanitising, escalation, offline extraction.
+
+Knows neither database nor transcripts; callers hand in sanitised items (architecture, section 2).
+"""
+
+from __future__ import annotations
+
+from lcm_fast.summarize.directives import is_directive, remove_directives
+from lcm_fast.summarize.escalation import (
+    FALLBACK_MODEL,
+    TEXTLESS_MODEL,
+    Summary,
+    condensed_target_tokens,
+    leaf_target_tokens,
+    summarise_with_escalation,
+)
+from lcm_fast.summarize.extractive import ExtractiveSummarizer
+from lcm_fast.summarize.protocol import (
+    SummarizeFunction,
+    Summarizer,
+    SummaryRequest,
+    SummaryResponse,
+    as_summarizer,
+)
+from lcm_fast.summarize.sanitise import (
+    clean_text,
+    extract_text,
+    note_media,
+    render_tool_call,
+    sanitise_message,
+    sanitise_summary,
+)
+from lcm_fast.summarize.source_text import (
+    SourceItem,
+    SourceRole,
+    render_source,
+    sender_label,
+)
+from lcm_fast.summarize.tagged_blocks import strip_injected_context, strip_reasoning
+from lcm_fast.summarize.timestamps import format_time
+
+__all__ = [
+    "FALLBACK_MODEL",
+    "TEXTLESS_MODEL",
+    "ExtractiveSummarizer",
+    "SourceItem",
+    "SourceRole",
+    "SummarizeFunction",
+    "Summarizer",
+    "Summary",
+    "SummaryRequest",
+    "SummaryResponse",
+    "as_summarizer",
+    "clean_text",
+    "condensed_target_tokens",
+    "extract_text",
+    "format_time",
+    "is_directive",
+    "leaf_target_tokens",
+    "note_media",
+    "remove_directives",
+    "render_source",
+    "render_tool_call",
+    "sanitise_message",
+    "sanitise_summary",
+    "sender_label",
+    "strip_injected_context",
+    "strip_reasoning",
+    "summarise_with_escalation",
+]

@@ -1,0 +1,6 @@
+"""What people and programs see of an engine: status, doctor, the command line. Thin callers of the layers below."""
+
+from .doctor import DoctorReport, doctor
+from .status import Status, status
+
+__all__ = ["DoctorReport", "Status", "doctor", "status"]

@@ -1,0 +1,148 @@
+"""Prove a store's invariants, one small check each. Reads only; repair is another verb."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..engine import Engine
+from ..errors import LcmError
+from ..store import Store, audit
+from .status import look_at
+
+__all__ = ["Check", "DoctorReport", "doctor"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one check found; `affected` counts what violates it."""
+
+    name: str
+    ok: bool
+    detail: str
+    hint: str
+    affected: int
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorReport:
+    """All checks; the keys of ``lcm-fast doctor --json``."""
+
+    ok: bool
+    checks: list[Check]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return asdict(self)
+
+
+def doctor(engine_or_path: Engine | str | os.PathLike[str]) -> DoctorReport:
+    """Check a memory's invariants.
+
+    Parameters
+    ----------
+    engine_or_path
+        An open engine, or a database to look at; the latter is opened to read only.
+
+    Returns
+    -------
+    DoctorReport
+        `ok` when every check passes. A check that damage keeps from running has failed.
+
+    Raises
+    ------
+    NotFoundError, ForeignDatabaseError, DatabaseError
+        There is no such database, or it is not ours to read.
+
+    Complexity: reads whole tables; not for a turn.
+    """
+    with look_at(engine_or_path) as (store, _):
+        checks = [_run(check, store) for check in _CHECKS]
+    return DoctorReport(all(check.ok for check in checks), checks)
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    name: str
+    ask: Callable[[Store], audit.Finding]
+    fine: str
+    hint: str
+
+
+def _run(question: _Question, store: Store) -> Check:
+    try:
+        affected, samples = question.ask(store)
+    except LcmError as error:
+        return Check(question.name, False, error.detail, error.hint, 1)
+    if not affected:
+        return Check(question.name, True, question.fine, "", 0)
+    shown = "; ".join(samples)
+    more = f"; and {affected - len(samples)} more" if affected > len(samples) else ""
+    return Check(question.name, False, shown + more, question.hint, affected)
+
+
+def _large_files(store: Store) -> audit.Finding:
+    found: list[str] = []
+    for file_id, uri, size in store.large_files():
+        place = Path(uri)
+        if not place.is_file():
+            found.append(f"{file_id}: {uri} is missing")
+        elif place.stat().st_size != size:
+            found.append(f"{file_id}: {uri} has {place.stat().st_size} bytes, not {size}")
+    return len(found), found[: audit.SAMPLES]
+
+
+_RESTORE = "restore a backup; the record may be damaged"
+_REPORT = "this is a bug: please report it with this line"
+_CHECKS = (
+    _Question("integrity", Store.check_integrity, "pages, indexes and constraints are sound", _RESTORE),
+    _Question("foreign_keys", Store.check_foreign_keys, "every reference leads somewhere", _RESTORE),
+    _Question(
+        "coverage",
+        lambda store: store.audit(audit.COVERAGE),
+        "each message is in the view, under one reachable summary, or excluded",
+        _REPORT,
+    ),
+    _Question(
+        "ordinals",
+        lambda store: store.audit(audit.ORDINALS),
+        "context items stand where their messages and summaries say",
+        _REPORT,
+    ),
+    _Question(
+        "summary_edges",
+        lambda store: store.audit(audit.EDGES),
+        "summaries have sources, shallower than themselves, counted right",
+        _REPORT,
+    ),
+    _Question(
+        "counters",
+        lambda store: store.audit(audit.COUNTERS),
+        "the counters of conversations agree with their rows",
+        _REPORT,
+    ),
+    _Question(
+        "fallback_summaries",
+        lambda store: store.audit(audit.FALLBACKS),
+        "no summary is a deterministic fallback",
+        "the summariser gave nothing usable for these; their messages are whole in the record",
+    ),
+    _Question(
+        "truncated_summaries",
+        lambda store: store.audit(audit.TRUNCATED),
+        "no summary was cut at its size limit",
+        "the summariser wrote more than summaryMaxOverageFactor allows",
+    ),
+    _Question(
+        "large_files", _large_files, "every large file is where its row says", "restore the files"
+    ),
+    _Question(
+        "frozen",
+        lambda store: store.audit(audit.FROZEN),
+        "every session file can be read on",
+        "ingest the file again under another session key",
+    ),
+)

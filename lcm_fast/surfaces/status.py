@@ -1,0 +1,170 @@
+"""The state of a memory at a glance. Reads counters only; never writes, never counts messages."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from .._version import __version__
+from ..config import Config, load_config
+from ..engine import Engine
+from ..kernels import IMPLEMENTATION, MISSING
+from ..store import SCHEMA_VERSION, Conversation, Store
+
+__all__ = ["Status", "look_at", "status"]
+
+_CONVERSATIONS_SHOWN = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What `status` reports; the keys of ``lcm-fast status --json``."""
+
+    ok: bool
+    version: str
+    enabled: bool
+    selected: bool | None
+    implementation: str
+    database: dict[str, Any]
+    totals: dict[str, Any]
+    conversations: list[dict[str, Any]]
+    maintenance: dict[str, Any]
+    ingest: dict[str, Any]
+    search: dict[str, Any]
+    summary_health: dict[str, int]
+    config_sources: dict[str, str]
+    problems: list[dict[str, str]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return asdict(self)
+
+
+def status(
+    engine_or_path: Engine | str | os.PathLike[str],
+    *,
+    session_key: str | None = None,
+    config: Config | None = None,
+) -> Status:
+    """Return the state of a memory.
+
+    Parameters
+    ----------
+    engine_or_path
+        An open engine, or a database to look at; the latter is opened to read only.
+    session_key
+        List this conversation alone.
+    config
+        For a path: the configuration to report; default as resolved from the environment.
+
+    Raises
+    ------
+    NotFoundError, ForeignDatabaseError, DatabaseError
+        There is no such database, or it is not ours to read.
+
+    Complexity: linear in the number of conversations.
+    """
+    with look_at(engine_or_path, config) as (store, settings):
+        return _status(store, settings, session_key)
+
+
+@contextmanager
+def look_at(
+    engine_or_path: Engine | str | os.PathLike[str], config: Config | None = None
+) -> Iterator[tuple[Store, Config]]:
+    """Lend an engine's store, or open a database to read only for the length of the block."""
+    if isinstance(engine_or_path, Engine):
+        yield engine_or_path.store, engine_or_path.config
+        return
+    store = Store.open_read_only(engine_or_path)
+    try:
+        yield store, config or load_config()
+    finally:
+        store.close()
+
+
+def _status(store: Store, config: Config, session_key: str | None) -> Status:
+    sums = store.totals()
+    work = store.work_state()
+    size, log = store.size_bytes
+    problems = _problems(config, sums, work)
+    shown = store.recent_conversations(limit=_CONVERSATIONS_SHOWN, session_key=session_key)
+    return Status(
+        ok=not any(problem["severity"] == "error" for problem in problems),
+        version=__version__,
+        enabled=config.enabled,
+        selected=None,
+        implementation=IMPLEMENTATION,
+        database={
+            "path": store.path,
+            "size_bytes": size,
+            "wal_bytes": log,
+            "schema_version": SCHEMA_VERSION,
+        },
+        totals=_totals(sums),
+        conversations=[_conversation(conversation) for conversation in shown],
+        maintenance={key: work[key] for key in ("pending", "running", "last_failure")},
+        ingest={
+            "last_at": work["last_ingest_at"],
+            "frozen": work["frozen"],
+            "quarantined": sums["quarantined_count"],
+        },
+        search={"pending": work["unindexed"]},
+        summary_health={"fallback": sums["fallback_count"], "truncated": sums["truncated_count"]},
+        config_sources=dict(config.sources),
+        problems=problems,
+    )
+
+
+def _totals(sums: dict[str, int]) -> dict[str, Any]:
+    covered, shown = sums["covered_source_tokens"], sums["frontier_summary_tokens"]
+    return {
+        "conversations": sums["conversations"],
+        "messages": sums["message_count"],
+        "summaries": {"leaf": sums["leaf_count"], "condensed": sums["condensed_count"]},
+        "frontier_tokens": sums["frontier_tokens"],
+        "covered_source_tokens": covered,
+        "compression_ratio": round(covered / shown, 2) if shown else None,
+    }
+
+
+def _conversation(conversation: Conversation) -> dict[str, Any]:
+    return {
+        "conversation_id": conversation.conversation_id,
+        "session_key": conversation.session_key,
+        "session_id": conversation.session_id,
+        "active": conversation.active,
+        "messages": conversation.message_count,
+        "frontier_items": conversation.frontier_items,
+        "frontier_tokens": conversation.frontier_tokens,
+        "summaries": {"leaf": conversation.leaf_count, "condensed": conversation.condensed_count},
+        "last_ingest_at": conversation.last_ingest_at,
+    }
+
+
+def _problems(
+    config: Config, sums: dict[str, int], work: dict[str, object]
+) -> list[dict[str, str]]:
+    found = [{"severity": "note", **note.to_dict()} for note in config.notes]
+    if not config.enabled:
+        found.append(_problem("note", "disabled", "enabled is false: nothing is stored", "set enabled to true"))
+    if MISSING:
+        detail = f"no compiled kernel of: {', '.join(MISSING)}; the slow reference ones are used"
+        found.append(_problem("warning", "missing_kernels", detail, "reinstall with a C compiler"))
+    if work["frozen"]:
+        detail = f"{work['frozen']} session files cannot be read on"
+        found.append(_problem("error", "frozen", detail, "`lcm-fast doctor` names them and since when"))
+    if sums["fallback_count"]:
+        detail = f"{sums['fallback_count']} summaries are deterministic fallbacks"
+        found.append(_problem("warning", "fallback_summaries", detail, "`lcm-fast doctor` names them"))
+    if sums["truncated_count"]:
+        detail = f"{sums['truncated_count']} summaries were cut at their size limit"
+        found.append(_problem("warning", "truncated_summaries", detail, "`lcm-fast doctor` names them"))
+    return found
+
+
+def _problem(severity: str, code: str, detail: str, hint: str) -> dict[str, str]:
+    return {"severity": severity, "code": code, "detail": detail, "hint": hint}

@@ -1,0 +1,495 @@
+"""What the known message shapes mean: role, text, tool calls and results, what a model reads.
+
+OpenClaw and pi (`toolCall` blocks, `toolResult` messages), OpenAI chat (`tool_calls`, role `tool`), OpenAI
+Responses items and Anthropic (`tool_use` and `tool_result` blocks). Must not touch files or the database
+(spec: storage 2.2 to 2.7; decisions 4 and 5).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from ..types import Role, Shape, ToolCall
+
+__all__ = [
+    "CALL_ID_KEYS",
+    "CALL_TYPES",
+    "OPAQUE_TOKENS",
+    "PICTURE_TYPES",
+    "RESULT_TYPES",
+    "call_arguments",
+    "content_of",
+    "content_token_count",
+    "encode_face",
+    "has_picture",
+    "is_empty",
+    "is_terminal",
+    "model_face",
+    "role_of",
+    "shape_of",
+    "tool_answers",
+    "tool_calls",
+    "tool_name_of",
+    "wire_form",
+]
+
+CALL_TYPES = frozenset(
+    {"toolCall", "tool_call", "toolUse", "tool_use", "tool-use", "functionCall", "function_call"}
+)
+RESULT_TYPES = frozenset({"toolResult", "tool_result", "tool_use_result", "function_call_output"})
+REASONING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
+PICTURE_TYPES = frozenset({"image", "image_url", "input_image"})
+CALL_ID_KEYS = ("toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "call_id")
+
+# Fields of a message that a model reads; the others are for hosts and for the record.
+_FACE_KEYS = frozenset(
+    {
+        "role",
+        "content",
+        "type",
+        "name",
+        "tool_calls",
+        "function_call",
+        "toolName",
+        "isError",
+        "is_error",
+        "reasoning_content",
+        "refusal",
+        "arguments",
+        "output",
+        *CALL_ID_KEYS,
+    }
+)
+# Fields of a block that never reach a model as text (decision 4).
+_UNREAD_BLOCK_KEYS = frozenset(
+    {
+        "partialJson",
+        "partialArgs",
+        "thinkingSignature",
+        "thoughtSignature",
+        "textSignature",
+        "signature",
+        "encrypted_content",
+        "cache_control",
+    }
+)
+# What hosts keep for their own display; an assembly leaves it out.
+_HOST_ONLY_KEYS = frozenset({"details"})
+_HOST_ONLY_BLOCK_KEYS = frozenset({"partialJson", "partialArgs"})
+
+# Spec B5: a string of this many characters under one of these keys is a binary payload, priced flat.
+_OPAQUE_CHARS = 4096
+_OPAQUE_KEYS = frozenset({"data", "image", "imageData", "image_data", "base64", "bytes", "source"})
+_OPAQUE_TEXT = "[opaque binary payload]"
+OPAQUE_TOKENS = 1600
+
+_TEXT_KEYS = ("text", "transcript", "transcription", "message", "summary")
+_LIST_KEYS = (
+    "segments",
+    "utterances",
+    "paragraphs",
+    "alternatives",
+    "words",
+    "items",
+    "results",
+)
+_NESTED_KEYS = ("content", "output", "result", "payload", "data", "value")
+_MAX_TEXT_DEPTH = 6
+
+_ROLES: Mapping[str, Role] = {
+    "user": "user",
+    "assistant": "assistant",
+    "system": "system",
+    "developer": "system",
+    "tool": "tool",
+    "toolResult": "tool",
+    "function": "tool",
+    "bashExecution": "user",
+}
+
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+_decode = msgspec.json.decode
+
+
+def role_of(body: Mapping[str, Any]) -> Role | None:
+    """Return the record's role of a message, or None when no model is ever sent such a message.
+
+    A user message that consists of tool results only (Anthropic) is a ``"tool"`` message.
+    """
+    role = body.get("role")
+    if role is None:
+        item = body.get("type")
+        if item in CALL_TYPES or item in REASONING_TYPES:
+            return "assistant"
+        return "tool" if item in RESULT_TYPES else None
+    known = _ROLES.get(role) if isinstance(role, str) else None
+    if known == "user":
+        content = body.get("content")
+        if isinstance(content, list) and content and all(map(_is_result, content)):
+            return "tool"
+    return known
+
+
+def shape_of(body: Mapping[str, Any]) -> Shape:
+    """Tell which shape a partner for this message must have (decision 5)."""
+    if "tool_calls" in body or "tool_call_id" in body:
+        return "openai"
+    if body.get("type") in ("function_call", "function_call_output"):
+        return "responses"
+    content = body.get("content")
+    if isinstance(content, list):
+        for block in content:
+            if isinstance(block, dict) and block.get("type") in ("tool_use", "tool_result"):
+                return "anthropic"
+    return "openclaw"
+
+
+def tool_calls(body: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """Return the tool calls a message makes, in order; calls without an id are left out."""
+    calls: list[ToolCall] = []
+    content = body.get("content")
+    if isinstance(content, list):
+        for block in content:
+            if isinstance(block, dict) and block.get("type") in CALL_TYPES:
+                _add_call(calls, block.get("id") or block.get("call_id"), block.get("name"))
+    chat_calls = body.get("tool_calls")
+    if isinstance(chat_calls, list):
+        for call in chat_calls:
+            if isinstance(call, dict):
+                function = call.get("function")
+                name = function.get("name") if isinstance(function, dict) else call.get("name")
+                _add_call(calls, call.get("id"), name)
+    if body.get("type") in CALL_TYPES:
+        _add_call(calls, body.get("call_id") or body.get("id"), body.get("name"))
+    return tuple(calls)
+
+
+def call_arguments(body: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return (tool name, arguments) of the calls a message makes; chat arguments are JSON text."""
+    found: list[tuple[str, Any]] = []
+    content = body.get("content")
+    carriers: list[Any] = [body, *(content if isinstance(content, list) else ())]
+    for carrier in carriers:
+        if isinstance(carrier, dict) and carrier.get("type") in CALL_TYPES:
+            arguments = carrier.get("arguments", carrier.get("input"))
+            found.append((str(carrier.get("name") or "unknown"), arguments))
+    for call in body.get("tool_calls") or ():
+        function = call.get("function") if isinstance(call, dict) else None
+        if isinstance(function, dict):
+            found.append((str(function.get("name") or "unknown"), function.get("arguments")))
+    return found
+
+
+def has_picture(body: Mapping[str, Any]) -> bool:
+    """Tell whether a message shows a picture."""
+    content = body.get("content")
+    return isinstance(content, list) and any(
+        isinstance(block, dict) and block.get("type") in PICTURE_TYPES for block in content
+    )
+
+
+def tool_answers(body: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the ids of the tool calls a message answers, in order, without repeats."""
+    answers: dict[str, None] = {}
+    if body.get("role") in ("toolResult", "tool") or body.get("type") in RESULT_TYPES:
+        _add_answer(answers, body)
+    content = body.get("content")
+    if isinstance(content, list):
+        for block in content:
+            if _is_result(block):
+                _add_answer(answers, block)
+    return tuple(answers)
+
+
+def tool_name_of(body: Mapping[str, Any]) -> str | None:
+    """Return the tool's name a result carries, where it carries one."""
+    for key in ("toolName", "tool_name", "name"):
+        name = body.get(key)
+        if isinstance(name, str) and name:
+            return name
+    return None
+
+
+def is_terminal(body: Mapping[str, Any]) -> bool:
+    """Tell whether an assistant message was cut off: its unanswered calls will stay unanswered."""
+    return body.get("stopReason", body.get("stop_reason")) in ("error", "aborted")
+
+
+def content_of(body: Mapping[str, Any]) -> str:
+    """Return the text of a message (spec storage 2.3), with tool results' text kept.
+
+    Reasoning, tool calls and images have no text of their own here; they stay in the record.
+
+    >>> content_of({"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image"}]})
+    'see'
+    >>> content_of({"role": "bashExecution", "command": "ls", "output": "a"})
+    '$ ls\\na'
+    """
+    if "content" not in body:
+        output = body.get("output")
+        if output is None:
+            return ""
+        if body.get("type") in RESULT_TYPES:
+            return _structured_text(output, 0) or ""
+        return f"$ {body.get('command') or ''}\n{output}"
+    content = body["content"]
+    if isinstance(content, list) and len(content) == 1:  # the common case, without recursion
+        block = content[0]
+        if isinstance(block, dict) and block.get("type") == "text":
+            text = block.get("text")
+            if isinstance(text, str) and text:
+                return text
+    text = _structured_text(content, 0)
+    if text is not None:
+        return text
+    if content is None or content == [] or _only_unread_blocks(content):
+        return ""
+    return _dumps(content)
+
+
+def model_face(body: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
+    """Return what a model reads of a message, and the number of binary payloads in it.
+
+    Binary payloads stand as a short marker; each costs `OPAQUE_TOKENS` instead of its length.
+    """
+    if "command" in body and "content" not in body:
+        return {"role": "user", "content": content_of(body)}, 0
+    face: dict[str, Any] = {}
+    opaque = 0
+    for key, value in body.items():
+        if key not in _FACE_KEYS:
+            continue
+        if type(value) is list:
+            face[key] = blocks = []
+            for block in value:
+                shown, payloads = _face_block(block)
+                opaque += payloads
+                if shown is not None:
+                    blocks.append(shown)
+        else:
+            face[key] = value
+    return face, opaque
+
+
+def encode_face(face: Any) -> bytes:
+    """Return compact JSON with sorted keys; lone surrogates are survived."""
+    try:
+        return _encode_sorted(face)
+    except UnicodeEncodeError:
+        text = json.dumps(face, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+        return text.encode("utf-8", "surrogatepass")
+
+
+def content_token_count(
+    face: Mapping[str, Any], role: Role, count_tokens: Callable[[str], int]
+) -> int:
+    """Return the tokens of a message's content alone (spec B6), given its `model_face`."""
+    content = face.get("content")
+    if isinstance(content, str):
+        if role in ("user", "system"):
+            total = count_tokens(content)
+        else:
+            total = count_tokens(_dumps([{"type": "text", "text": content}])) if content else 0
+    elif isinstance(content, list):
+        total = _blocks_token_count(content, role, count_tokens)
+    else:
+        total = count_tokens(_dumps(face)) if content is not None else 0
+    reasoning = face.get("reasoning_content")
+    if isinstance(reasoning, str):
+        total += count_tokens(reasoning)
+    for key in ("tool_calls", "arguments", "output"):
+        if face.get(key):
+            total += count_tokens(_dumps(face[key]))
+    return total
+
+
+def wire_form(body: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the message as an assembly gives it back: its shape and fields kept, host display data left out."""
+    if "command" in body and "content" not in body:
+        return {"role": "user", "content": content_of(body)}
+    wire = {key: value for key, value in body.items() if key not in _HOST_ONLY_KEYS}
+    content = wire.get("content")
+    if isinstance(content, list):
+        wire["content"] = [_without_host_only(block) for block in content]
+    return wire
+
+
+def is_empty(body: Mapping[str, Any]) -> bool:
+    """Tell whether a model would be sent nothing: no text, no call, no result, no picture (spec R18)."""
+    if tool_answers(body) or tool_calls(body):
+        return False
+    if "command" in body or body.get("reasoning_content"):
+        return False
+    content = body.get("content")
+    if isinstance(content, str):
+        return not content.strip()
+    if not isinstance(content, list):
+        return content is None and not body.get("output")
+    return all(_is_blank_block(block) for block in content)
+
+
+def _add_call(calls: list[ToolCall], call_id: Any, name: Any) -> None:
+    if isinstance(call_id, str) and call_id:
+        calls.append(ToolCall(call_id, name if isinstance(name, str) else "unknown"))
+
+
+def _add_answer(answers: dict[str, None], carrier: Mapping[str, Any]) -> None:
+    for key in CALL_ID_KEYS:
+        call_id = carrier.get(key)
+        if isinstance(call_id, str) and call_id:
+            answers[call_id] = None
+            return
+
+
+def _is_result(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in RESULT_TYPES
+
+
+def _is_blank_block(block: Any) -> bool:
+    if isinstance(block, str):
+        return not block.strip()
+    if not isinstance(block, dict):
+        return block is None
+    kind = block.get("type")
+    if kind == "text":
+        return not str(block.get("text") or "").strip()
+    return kind in REASONING_TYPES
+
+
+def _only_unread_blocks(content: Any) -> bool:
+    return isinstance(content, list) and all(
+        isinstance(block, dict)
+        and block.get("type") in (CALL_TYPES | RESULT_TYPES | REASONING_TYPES | PICTURE_TYPES | {"text"})
+        for block in content
+    )
+
+
+def _structured_text(value: Any, depth: int) -> str | None:
+    """Return the text inside a value, or None when it holds none (spec storage 2.3.1 to 2.3.4)."""
+    if value is None or depth > _MAX_TEXT_DEPTH:
+        return None
+    if isinstance(value, str):
+        return _text_of_string(value, depth)
+    if isinstance(value, list):
+        return _join_texts(value, depth)
+    if isinstance(value, dict):
+        return _text_of_object(value, depth)
+    return None
+
+
+def _text_of_string(value: str, depth: int) -> str:
+    stripped = value.strip()
+    if stripped[:1] + stripped[-1:] in ("{}", "[]"):
+        try:
+            inner = _structured_text(_decode(stripped), depth + 1)
+        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            return value
+        if inner:
+            return inner
+    return value
+
+
+def _text_of_object(value: Mapping[str, Any], depth: int) -> str | None:
+    kind = value.get("type")
+    if kind in REASONING_TYPES or kind in CALL_TYPES:
+        return None
+    if kind in PICTURE_TYPES:
+        return None
+    for key in _TEXT_KEYS:
+        text = value.get(key)
+        if isinstance(text, str) and text.strip():
+            return text
+    for key in _LIST_KEYS:
+        items = value.get(key)
+        if isinstance(items, list) and (joined := _join_texts(items, depth)):
+            return joined
+    for key in _NESTED_KEYS:
+        nested = _structured_text(value.get(key), depth + 1)
+        if nested and nested.strip():
+            return nested
+    return None
+
+
+def _join_texts(items: list[Any], depth: int) -> str | None:
+    texts = [
+        text for item in items if (text := _structured_text(item, depth + 1)) and text.strip()
+    ]
+    return "\n".join(texts) if texts else None
+
+
+def _face_block(block: Any) -> tuple[Any, int]:
+    if type(block) is not dict:
+        return block, 0
+    kind = block.get("type")
+    if kind in REASONING_TYPES and not _readable_reasoning(block):
+        return None, 0
+    shown: dict[str, Any] = {}
+    opaque = 0
+    for key, value in block.items():
+        if key in _UNREAD_BLOCK_KEYS:
+            continue
+        if type(value) is str:
+            if len(value) >= _OPAQUE_CHARS and _is_opaque(key, value):
+                opaque += 1
+                value = _OPAQUE_TEXT  # noqa: PLW2901
+        elif (key in _OPAQUE_KEYS or key == "image_url" or key == "content") and value:
+            value, nested = _mask_opaque(value)  # noqa: PLW2901
+            opaque += nested
+        shown[key] = value
+    return shown, opaque
+
+
+def _readable_reasoning(block: Mapping[str, Any]) -> bool:
+    return any(block.get(key) for key in ("thinking", "text", "summary", "content"))
+
+
+def _mask_opaque(value: Any) -> tuple[Any, int]:
+    """Replace binary payloads in a nested value (an image's source, a result's blocks)."""
+    if isinstance(value, list):
+        masked = [_face_block(item) for item in value]
+        return [item for item, _ in masked if item is not None], sum(count for _, count in masked)
+    if isinstance(value, dict):
+        return _face_block(value)
+    return value, 0
+
+
+def _is_opaque(key: str, value: str) -> bool:
+    if value.startswith("data:"):
+        return True
+    return key in _OPAQUE_KEYS and _looks_like_base64(value[:512])
+
+
+def _looks_like_base64(head: str) -> bool:
+    if not head.isascii():
+        return False
+    letters = head.translate(_BASE64_PUNCTUATION)
+    return letters.isalnum() and any(map(str.isdigit, letters)) and any(map(str.isalpha, letters))
+
+
+_BASE64_PUNCTUATION = str.maketrans("", "", "+/=\r\n")
+
+
+def _blocks_token_count(
+    blocks: list[Any], role: Role, count_tokens: Callable[[str], int]
+) -> int:
+    if not blocks:
+        return 0
+    if role == "user" and len(blocks) == 1:
+        block = blocks[0]
+        if isinstance(block, dict) and block.get("type") == "text":
+            return count_tokens(str(block.get("text") or ""))
+    return count_tokens(_dumps(blocks))
+
+
+def _without_host_only(block: Any) -> Any:
+    if isinstance(block, dict) and not _HOST_ONLY_BLOCK_KEYS.isdisjoint(block):
+        return {key: value for key, value in block.items() if key not in _HOST_ONLY_BLOCK_KEYS}
+    return block
+
+
+def _dumps(value: Any) -> str:
+    return encode_face(value).decode("utf-8", "surrogatepass")

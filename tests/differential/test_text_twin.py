@@ -1,0 +1,60 @@
+"""The `text` kernel equals its twin on text of every script."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from outcomes import outcome
+
+from lcm_fast.kernels.reference import text as twin
+
+kernel = pytest.importorskip("lcm_fast.kernels._text", reason="no binary of the text kernel")
+
+ALPHABETS = (
+    "abcdeABCDs12_-./:@#\\ ",
+    "?=&%+~://http aB",
+    "数据库カナ한글ーﾊﾟ々〇 a",
+    "éÉßſKİıǅ̣́ ٣ـ‍️",
+    "аБвГ .",
+)
+texts = st.one_of(
+    st.text(st.characters(codec=None), max_size=40),
+    *(st.text(st.sampled_from(alphabet), max_size=40) for alphabet in ALPHABETS),
+    st.text(st.sampled_from("".join(ALPHABETS)), max_size=40),
+)
+words = st.builds(
+    str.__add__,
+    st.text(st.sampled_from("aeiouystrnlcdgpmbhvzkxuq"), max_size=7),
+    st.sampled_from(
+        ("s", "es", "ies", "ed", "ing", "ied", "ings", "sses", "xes", "ches", "eed", "d", "g")
+    ),
+)
+
+
+@settings(max_examples=400)
+@given(texts)
+@example("a" * 65 + ".b")
+@example("ß" * 40 + ".b")
+@example("aB" * 33)
+@example("\u0301\u0323" * 700)
+@example("x" * 511 + "é\u0301" * 600)
+def test_terms_are_those_of_the_twin(text: str) -> None:
+    assert kernel.analyse_terms(text) == twin.analyse_terms(text)
+
+
+@settings(max_examples=400)
+@given(words)
+def test_stems_are_those_of_the_twin(word: str) -> None:
+    assert kernel.analyse_terms(word) == [twin.stem(word)]
+
+
+@pytest.mark.parametrize("plane", range(17))
+def test_every_character_is_classified_as_by_the_twin(plane: int) -> None:
+    text = " a".join(chr(plane * 0x10000 + i) for i in range(0, 0x10000, 7))
+    assert kernel.analyse_terms(text) == twin.analyse_terms(text)
+
+
+@pytest.mark.parametrize("value", [None, 3, b"bytes", ["text"]])
+def test_what_is_no_text_has_the_error_of_the_twin(value: object) -> None:
+    assert outcome(kernel.analyse_terms, value) == outcome(twin.analyse_terms, value)
