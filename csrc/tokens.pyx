@@ -138,13 +138,10 @@ def truncate_tokens(text, max_tokens):
     if not PyUnicode_Check(text):
         raise TypeError(f"text must be a str, not {type(text).__name__}")
     cdef int64_t tokens = to_count("max_tokens", max_tokens)
-    if tokens <= 0:
-        return ""
-    cdef int64_t room = 4 * tokens if tokens <= INT64_MAX // 4 else INT64_MAX
-    cdef Py_ssize_t end = find_cut(
-        PyUnicode_KIND(text), PyUnicode_DATA(text), PyUnicode_GET_LENGTH(text), room
-    )
-    return text[:end]
+    cdef int64_t room = 4 * min(max(tokens, 0), INT64_MAX // 4)
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
+    cdef Py_ssize_t end = find_cut(PyUnicode_KIND(text), PyUnicode_DATA(text), length, room)
+    return text if end == length else text[:end]
 
 
 cdef int64_t count_text(object text):

@@ -6,10 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from frontiers import WAYS_TO_BREAK, Frontier, break_array, build, frontiers, odd_counts
+from differential.frontiers import (
+    WAYS_TO_BREAK,
+    Frontier,
+    break_array,
+    build,
+    frontiers,
+    odd_counts,
+)
+from differential.outcomes import outcome
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import outcome
 
 from lcm_fast.kernels.reference import chunking as twin
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from frontiers import WAYS_TO_BREAK, Frontier, break_array, build, frontiers, odd_counts
+from differential.frontiers import (
+    WAYS_TO_BREAK,
+    Frontier,
+    break_array,
+    build,
+    frontiers,
+    odd_counts,
+)
+from differential.outcomes import outcome
 from hypothesis import given
 from hypothesis import strategies as st
-from outcomes import outcome
 
 from lcm_fast.kernels.reference import frontier as twin
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from differential.outcomes import outcome
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from outcomes import outcome
 
 from lcm_fast.kernels.reference import text as twin
 

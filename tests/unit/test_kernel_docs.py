@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import doctest
-from importlib import import_module
 
 import pytest
 
@@ -14,9 +13,4 @@ def test_examples_of_a_kernel_hold(kernel: str) -> None:
         f"lcm_fast.kernels._{kernel}", reason=f"no binary of the {kernel} kernel"
     )
     results = doctest.testmod(module)
-    assert (results.failed, results.attempted > 0) == (0, True)
-
-
-def test_the_example_of_the_stemmer_holds() -> None:
-    results = doctest.testmod(import_module("lcm_fast.kernels.reference.text"))
     assert (results.failed, results.attempted > 0) == (0, True)

@@ -203,8 +203,14 @@ def _humps(segment: str) -> list[str]:
 def stem(word: str) -> str:
     """Return the light English stem of a folded word; anything but 4 or more ASCII letters stays.
 
-    Plurals lose -s, -es, -ies; verbs lose -ed, -ing and get a silent e back where their ending
-    suggests one.
+    | ending | becomes | where |
+    |---|---|---|
+    | -ies, -ied | -y | in 5 letters or more |
+    | -es | nothing | after ss, sh, x, zz and most ch |
+    | -s | nothing | not after s, u, i |
+    | -ed, -ing | nothing | with a vowel before it, and not -eed |
+    | double consonant left by these | single | b d g m n p r t |
+    | root that lost a silent e | gets it back | by its last letters, or one vowel next to last |
 
     >>> [stem(word) for word in "queries matches caches stopped caching updated status".split()]
     ['query', 'match', 'cache', 'stop', 'cache', 'update', 'status']
