@@ -7,4 +7,13 @@ from .schema import EFFECTIVE_KEYS, KEYS, Key
 from .settings import Config, Note, state_directory
 from .system_zone import system_zone
 
-__all__ = ["EFFECTIVE_KEYS", "KEYS", "Config", "Key", "Note", "load_config", "state_directory", "system_zone"]
+__all__ = [
+    "EFFECTIVE_KEYS",
+    "KEYS",
+    "Config",
+    "Key",
+    "Note",
+    "load_config",
+    "state_directory",
+    "system_zone",
+]

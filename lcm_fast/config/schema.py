@@ -134,9 +134,9 @@ _ACTIVE = (
     _integer("leafChunkTokens", 20_000, 1, "Most source tokens of one leaf summary."),
     _integer("leafTargetTokens", 2_400, 1, "Tokens a leaf summary aims at."),
     _integer("condensedTargetTokens", 2_000, 1, "Tokens a condensed summary aims at."),
-    _integer("leafMinFanout", 8, 2, "Fewest messages of a leaf pass."),
-    _integer("condensedMinFanout", 4, 2, "Fewest same-depth summaries of a condensed pass."),
-    _integer("condensedMinFanoutHard", 2, 2, "The same under pressure."),
+    _integer("leafMinFanout", 8, 2, "Fewest leaf summaries that are condensed into one."),
+    _integer("condensedMinFanout", 4, 2, "Fewest deeper summaries that are condensed into one."),
+    _integer("condensedMinFanoutHard", 2, 2, "Fewest of either kind under pressure."),
     _integer(
         "sweepMaxDepth", 1, -1, "Deepest routine condensation; 0 leaves only, -1 without limit."
     ),

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Literal
 
-from lcm_fast.errors import ConfigError, KernelError
+from ..errors import ConfigError, KernelError
 
 __all__ = [
     "IMPLEMENTATION",

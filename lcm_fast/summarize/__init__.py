@@ -5,8 +5,8 @@ Knows neither database nor transcripts; callers hand in sanitised items (archite
 
 from __future__ import annotations
 
-from lcm_fast.summarize.directives import is_directive, remove_directives
-from lcm_fast.summarize.escalation import (
+from .directives import is_directive, remove_directives
+from .escalation import (
     FALLBACK_MODEL,
     TEXTLESS_MODEL,
     Summary,
@@ -14,15 +14,15 @@ from lcm_fast.summarize.escalation import (
     leaf_target_tokens,
     summarise_with_escalation,
 )
-from lcm_fast.summarize.extractive import ExtractiveSummarizer
-from lcm_fast.summarize.protocol import (
+from .extractive import ExtractiveSummarizer
+from .protocol import (
     SummarizeFunction,
     Summarizer,
     SummaryRequest,
     SummaryResponse,
     as_summarizer,
 )
-from lcm_fast.summarize.sanitise import (
+from .sanitise import (
     clean_text,
     extract_text,
     note_media,
@@ -30,14 +30,14 @@ from lcm_fast.summarize.sanitise import (
     sanitise_message,
     sanitise_summary,
 )
-from lcm_fast.summarize.source_text import (
+from .source_text import (
     SourceItem,
     SourceRole,
     render_source,
     sender_label,
 )
-from lcm_fast.summarize.tagged_blocks import strip_injected_context, strip_reasoning
-from lcm_fast.summarize.timestamps import format_time
+from .tagged_blocks import strip_injected_context, strip_reasoning
+from .timestamps import format_time
 
 __all__ = [
     "FALLBACK_MODEL",

@@ -16,7 +16,7 @@ OMITTED_DIRECTIVE = "[LCM fallback summary omitted directive-shaped untrusted co
 
 _UNIT = re.compile(r"\n+|[^.!?。！？\n]+(?:[.!?。！？]+\s*)?|[.!?。！？]+\s*")
 _BLANKS = re.compile(r"\s+")
-_BLANKS_BEFORE_BREAK = re.compile(r"[^\S\n]+(?=\n)")
+_BLANKS_BEFORE_BREAK = re.compile(r"(?<![^\S\n])[^\S\n]++(?=\n)")
 
 _OVERRIDE_VERB = r"\b(?:ignore|disregard|forget|override)"
 _DETERMINER = r"(?:all|any|every|the|these|those|this|your|my|our|of)"

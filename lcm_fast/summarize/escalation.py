@@ -15,10 +15,10 @@ from typing import Literal
 
 import msgspec
 
-from lcm_fast.errors import SummarizerError
-from lcm_fast.summarize.fallback import cut_to_tokens, fallback_text, textless_note
-from lcm_fast.summarize.protocol import Summarizer, SummaryRequest, SummaryResponse
-from lcm_fast.summarize.tagged_blocks import strip_reasoning
+from ..errors import SummarizerError
+from .fallback import cut_to_tokens, fallback_text, textless_note
+from .protocol import Summarizer, SummaryRequest, SummaryResponse
+from .tagged_blocks import strip_reasoning
 
 __all__ = [
     "FALLBACK_MODEL",

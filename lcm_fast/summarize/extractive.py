@@ -1,19 +1,16 @@
 """The offline summariser: notes made of exact quotes, chosen by TF-IDF, in order of time.
 
 It only quotes, names who spoke, and so states no plan as done and turns no tool's output into an
-order. Same input, same output; needs no network and no model. Quotes are picked greedily: each
-lowers the worth of the terms it covers, so that the next one says something else.
+order. Same input, same output; needs no network and no model.
 """
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from lcm_fast.kernels import estimate_tokens
-from lcm_fast.summarize.notes import (
+from ..kernels import estimate_tokens
+from .notes import (
     EXPAND_PREFIX,
     MENTIONED_PREFIX,
     Entry,
@@ -22,11 +19,12 @@ from lcm_fast.summarize.notes import (
     message_entries,
     summary_entries,
 )
-from lcm_fast.summarize.protocol import SummaryRequest, SummaryResponse
-from lcm_fast.summarize.quotes import CALL_SIGN, LINE_SIGN, Quote, collect_quotes
-from lcm_fast.summarize.salience import TermWeights, identifier_weight
-from lcm_fast.summarize.source_text import time_span
-from lcm_fast.summarize.topics import name_topics
+from .protocol import SummaryRequest, SummaryResponse
+from .quotes import CALL_SIGN, LINE_SIGN, Quote, collect_quotes
+from .salience import TermWeights, identifier_weight
+from .selection import choose_quotes
+from .source_text import time_span
+from .topics import name_topics
 
 __all__ = ["ExtractiveSummarizer"]
 
@@ -35,21 +33,12 @@ _AGGRESSIVE_SHARE = 0.7
 _SOURCE_SHARE = 0.6
 _MENTION_SHARE = 0.12
 _TOPIC_SHARE = 0.06
+_LEAST_TOPIC_ROOM = 24
 
+_MENTIONS_CONSIDERED = 300
 _MOST_MENTIONS = 30
 _LEAST_MENTION_SHARE = 0.2
 
-_COVERED_TERM_WORTH = 0.3
-_REPETITION_SHARE = 0.36
-_COST_OFFSET = 8
-_COST_EXPONENT = 0.8
-# A further quote of the same message is worth less; one long tool output must not fill the notes.
-_SAME_ENTRY_DISCOUNT = {"tool": 1.0}
-_SAME_ENTRY_DEFAULT = 0.2
-# One message shows at most this share of what an even split over all messages would give, and a few
-# at least.
-_MOST_OF_ENTRY = {"tool": (3, 48)}
-_MOST_OF_ENTRY_DEFAULT = (6, 96)
 _SENTENCE_ENDS = tuple(".!?:;。！？：；؟।…")
 _RECENCY = {"leaf": 0.15, "condensed": 0.6}
 
@@ -97,13 +86,15 @@ def _notes(request: SummaryRequest) -> str:
     budget = _budget(request)
     header = _first_fitting(header_candidates(request, span), budget)
     room = budget - estimate_tokens(f"{header}\n")
-    longest = min(_LONGEST_QUOTE[request.level], max(16, room // 4))
+    longest = min(_LONGEST_QUOTE[request.level], max(16, room // 2))
     quotes = collect_quotes(entries, longest)
     weights = TermWeights([quote.terms for quote in quotes], [quote.entry for quote in quotes])
-    topics = _list_line(EXPAND_PREFIX, name_topics(quotes, weights), int(room * _TOPIC_SHARE))
+    topics = _list_line(EXPAND_PREFIX, name_topics(quotes, weights), _topic_room(room))
     room -= estimate_tokens(f"{topics}\n") if topics else 0
     mention_room = int(room * _MENTION_SHARE)
-    chosen = _choose(quotes, entries, weights, room - mention_room, request.kind)
+    chosen = choose_quotes(
+        quotes, entries, weights, room=room - mention_room, recency=_RECENCY[request.kind]
+    )
     first_day = span[0].strftime("%Y-%m-%d") if span else ""
     lines = [header, *_bullets(chosen, quotes, entries, first_day if first_day in header else "")]
     if len(lines) == 1:
@@ -119,100 +110,17 @@ def _budget(request: SummaryRequest) -> int:
     return min(int(request.target_tokens * share), int(source_tokens * _SOURCE_SHARE * share))
 
 
+def _topic_room(room: int) -> int:
+    """Return the tokens for the line of topics: none where there is hardly room for quotes."""
+    return max(_LEAST_TOPIC_ROOM, int(room * _TOPIC_SHARE)) if room > 4 * _LEAST_TOPIC_ROOM else 0
+
+
 def _first_fitting(candidates: Iterator[str], budget: int) -> str:
     line = ""
     for line in candidates:
         if estimate_tokens(line) <= budget:
             break
     return line
-
-
-def _choose(
-    quotes: Sequence[Quote],
-    entries: Sequence[Entry],
-    weights: TermWeights,
-    room: int,
-    kind: str,
-) -> list[int]:
-    """Return the numbers of the quotes to show; lazy greedy, since worth only ever falls."""
-    worth = _Worth(quotes, entries, weights, _RECENCY[kind])
-    heap = [(-worth.now(number), number) for number, quote in enumerate(quotes) if quote.quotable]
-    heapq.heapify(heap)
-    chosen: list[int] = []
-    while heap and room > 0:
-        _, number = heapq.heappop(heap)
-        current = worth.now(number)
-        if worth.is_repetition(number) or worth.is_exhausted(quotes[number].entry):
-            continue
-        if heap and -heap[0][0] > current:
-            heapq.heappush(heap, (-current, number))
-            continue
-        cost = worth.cost(number)
-        if cost <= room:
-            chosen.append(number)
-            room -= cost
-            worth.take(number)
-    return sorted(chosen)
-
-
-class _Worth:
-    """What each quote is worth per token, given the quotes already taken."""
-
-    def __init__(
-        self,
-        quotes: Sequence[Quote],
-        entries: Sequence[Entry],
-        weights: TermWeights,
-        recency: float,
-    ) -> None:
-        self._quotes = quotes
-        self._entries = entries
-        self._terms = [tuple(dict.fromkeys(quote.terms)) for quote in quotes]
-        self._remaining = {term: weights[term] for terms in self._terms for term in terms}
-        self._taken_of_entry: Counter[int] = Counter()
-        self._tokens = [estimate_tokens(quote.text) for quote in quotes]
-        scale = recency / max(1, len(entries) - 1)
-        self._factors = [
-            quote.factor
-            * (1 + scale * quote.entry)
-            / math.pow(tokens + _COST_OFFSET, _COST_EXPONENT)
-            for quote, tokens in zip(quotes, self._tokens, strict=True)
-        ]
-        self._first = [self._plain(number) for number in range(len(quotes))]
-
-    def now(self, number: int) -> float:
-        """Return the present worth of a quote."""
-        entry = self._quotes[number].entry
-        role = self._entries[entry].role
-        discount = _SAME_ENTRY_DISCOUNT.get(role, _SAME_ENTRY_DEFAULT)
-        return self._plain(number) / (1 + discount * self._taken_of_entry[entry])
-
-    def is_repetition(self, number: int) -> bool:
-        """Tell whether the quotes taken already say nearly all that this one says."""
-        return self._plain(number) <= self._first[number] * _REPETITION_SHARE
-
-    def is_exhausted(self, entry: int) -> bool:
-        """Tell whether a message has had its share; never is a whole dump quoted."""
-        least, even = _MOST_OF_ENTRY.get(self._entries[entry].role, _MOST_OF_ENTRY_DEFAULT)
-        return self._taken_of_entry[entry] >= max(least, even // len(self._entries))
-
-    def cost(self, number: int) -> int:
-        """Return the tokens a quote adds; a further one of the same entry needs no new bullet."""
-        quote = self._quotes[number]
-        if self._taken_of_entry[quote.entry]:
-            return estimate_tokens(f" … {quote.text}")
-        return estimate_tokens(bullet(self._entries[quote.entry], quote.text, "") + "\n")
-
-    def take(self, number: int) -> None:
-        """Note that a quote is shown."""
-        self._taken_of_entry[self._quotes[number].entry] += 1
-        for term in self._terms[number]:
-            self._remaining[term] *= _COVERED_TERM_WORTH
-
-    def _plain(self, number: int) -> float:
-        remaining = self._remaining
-        novelty = sum([remaining[term] for term in self._terms[number]])
-        return self._factors[number] * novelty
 
 
 def _bullets(
@@ -258,13 +166,13 @@ def _mentions(quotes: Sequence[Quote], entries: Sequence[Entry], shown: str) -> 
         for name, where in seen_in.items()
     }
     ranked = sorted((-score / _length_cost(name), name) for name, score in scores.items())
-    unseen = [(score, name) for score, name in ranked if name not in shown]
+    unseen = [(score, name) for score, name in ranked[:_MENTIONS_CONSIDERED] if name not in shown]
     least = unseen[0][0] * _LEAST_MENTION_SHARE if unseen else 0.0
     return [name for score, name in unseen[:_MOST_MENTIONS] if score <= least]
 
 
-def _length_cost(name: str) -> float:
-    return math.sqrt(len(name) + 40)
+def _length_cost(name: str) -> int:
+    return len(name) + 60
 
 
 def _list_line(prefix: str, words: Iterable[str], room: int) -> str:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from lcm_fast.kernels import truncate_tokens
-from lcm_fast.summarize.directives import (
+from ..kernels import truncate_tokens
+from .directives import (
     DIRECTIVE_MARKER,
     OMITTED_DIRECTIVE,
     remove_directives,
 )
-from lcm_fast.summarize.protocol import SummaryRequest
-from lcm_fast.summarize.source_text import describe_items
+from .protocol import SummaryRequest
+from .source_text import describe_items
 
 __all__ = ["cut_to_tokens", "fallback_text", "textless_note"]
 
@@ -53,11 +53,12 @@ def fallback_text(
     if omitted:
         note = f"{DIRECTIVE_MARKER}\n{note}"
     room = limit - count_tokens(f"\n{note}")
-    if room >= _SMALLEST_QUOTE and sanitised.replace(OMITTED_DIRECTIVE, "").strip():
-        quote = cut_to_tokens(sanitised, room, count_tokens).rstrip()
-        if quote:
-            return f"{quote}\n{note}", omitted or quote != sanitised
-    return _shortest_note(request, note, limit, count_tokens), True
+    if not sanitised.replace(OMITTED_DIRECTIVE, "").strip() and room >= 0:
+        return note, True
+    quote = cut_to_tokens(sanitised, room, count_tokens).rstrip()
+    if room < _SMALLEST_QUOTE or not quote:
+        return _naming_note(request, note, limit, count_tokens), True
+    return f"{quote}\n{note}", omitted or quote != sanitised
 
 
 def textless_note(request: SummaryRequest) -> str:
@@ -110,10 +111,11 @@ def _continues_cluster(before: str, after: str) -> bool:
     )
 
 
-def _shortest_note(
+def _naming_note(
     request: SummaryRequest, note: str, limit: int, count_tokens: Callable[[str], int]
 ) -> str:
+    """Name what was there, in as many words as fit; the count of messages at the least."""
     described = describe_items(request.items, request.timezone)
-    candidates = [f"{described}\n{note}", note, described, described.split(",")[0]]
-    fitting = (candidate for candidate in candidates if count_tokens(candidate) <= limit)
-    return next(fitting, described.split(" (")[0].split(",")[0])
+    candidates = (f"{described}\n{note}", described, note)
+    count = described.split(" (")[0].split(",")[0]
+    return next((line for line in candidates if count_tokens(line) <= limit), count)

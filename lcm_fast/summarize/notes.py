@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import NamedTuple
 
-from lcm_fast.summarize.directives import DIRECTIVE_MARKER
-from lcm_fast.summarize.protocol import SummaryRequest
-from lcm_fast.summarize.sentences import printable
-from lcm_fast.summarize.source_text import SourceItem, describe_items, one_line
-from lcm_fast.summarize.timestamps import format_range, local_time
+from .directives import DIRECTIVE_MARKER
+from .protocol import SummaryRequest
+from .sentences import printable
+from .source_text import SourceItem, describe_items, one_line
+from .timestamps import format_range, local_time
 
 __all__ = [
     "EXPAND_PREFIX",

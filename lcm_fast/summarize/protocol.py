@@ -12,8 +12,8 @@ from typing import Literal, Protocol, cast, runtime_checkable
 
 import msgspec
 
-from lcm_fast.errors import ConfigError
-from lcm_fast.summarize.source_text import SourceItem, render_source
+from ..errors import ConfigError
+from .source_text import SourceItem, render_source
 
 __all__ = [
     "SummarizeFunction",

@@ -11,10 +11,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from lcm_fast.kernels import analyse_terms
-from lcm_fast.summarize.notes import Entry
-from lcm_fast.summarize.salience import find_identifiers, is_negative, statement_weight
-from lcm_fast.summarize.sentences import Fragment, cut_fragment, split_fragments
+from ..kernels import analyse_terms
+from .notes import Entry
+from .salience import find_identifiers, is_negative, statement_weight
+from .sentences import Fragment, cut_fragment, split_fragments
 
 __all__ = ["CALL_SIGN", "LINE_SIGN", "Quote", "collect_quotes"]
 
@@ -37,11 +37,13 @@ _CALL_WEIGHT = 0.45
 _ARGUMENT_WEIGHT = 0.5
 _OPENING_OF_REQUEST_WEIGHT = 1.4
 _REPORTED_FAILURE_WEIGHT = 2.4
+_FEW_TERMS = 3
+_LONGEST_FIGURES = 60
 _FEW_TERMS_WEIGHT = 0.5
 _LEAD_IN_WEIGHT = 0.5
 _FIGURES_WEIGHT = 0.15
 _CODE_WEIGHT = 0.4
-_LAST_WORD_WEIGHT = 1.5
+_LAST_WORD_WEIGHT = 1.3
 
 
 class Quote(NamedTuple):
@@ -86,7 +88,7 @@ def collect_quotes(entries: Sequence[Entry], max_tokens: int) -> list[Quote]:
             quotes.append(_quote(number, _Piece(entry.text, False, 1.0)))
             continue
         failure_due = entry.is_error
-        opening = entry.role == "user" and user_weight > 1.2
+        opening = entry.role == "user" and user_weight > 1.3
         for piece in _pieces(entry, max_tokens):
             if not piece.quotable:
                 quotes.append(_quote(number, piece))
@@ -107,7 +109,7 @@ def collect_quotes(entries: Sequence[Entry], max_tokens: int) -> list[Quote]:
 def _user_weight(entries: Sequence[Entry]) -> float:
     """Return the worth of a user's words: the rarer they are, the more each of them carries."""
     share = sum(entry.role == "user" for entry in entries) / max(1, len(entries))
-    return 1.1 + max(0.0, 0.4 - share) * 2.25
+    return 1.25 + max(0.0, 0.4 - share) * 2.0
 
 
 def _number_of_last_word(entries: Sequence[Entry]) -> int:
@@ -121,25 +123,41 @@ def _number_of_last_word(entries: Sequence[Entry]) -> int:
 def _quote(number: int, piece: _Piece, role: str = "") -> Quote:
     terms = analyse_terms(piece.text)
     identifiers = find_identifiers(piece.text)
-    says_little = len(set(terms)) < 3 and not identifiers and role != "user"
-    quotable = piece.quotable and (not says_little or is_negative(piece.text))
+    has_content = bool(identifiers) or len(set(terms)) >= _FEW_TERMS
+    quotable = piece.quotable and not _says_nothing(piece.text, role, has_content)
     factor = piece.weight
     if quotable:
         factor *= statement_weight(piece.text, len(identifiers))
-        if len(terms) < 3:
-            factor *= _FEW_TERMS_WEIGHT
-        if piece.text.endswith((":", "：")):
-            factor *= _LEAD_IN_WEIGHT
-        if not _mostly_words(piece.text):
-            factor *= _FIGURES_WEIGHT
+        factor *= _form_weight(piece.text, len(terms))
     return Quote(number, piece.text, quotable, factor, terms, identifiers)
 
 
-def _mostly_words(text: str) -> bool:
-    """Tell a statement from rows of figures and from the fields of a record."""
-    letters = sum(map(str.isalpha, text))
-    is_record = ("{" in text or "}" in text) and len(_FIELD.findall(text)) >= 3
-    return not is_record and letters * 2 > len(text) - text.count(" ")
+def _says_nothing(text: str, role: str, has_content: bool) -> bool:
+    """Tell what is not worth a line in any notes: filler words, and a tool's table of figures."""
+    if role == "user" or is_negative(text):
+        return False
+    is_table_row = role == "tool" and len(text) > _LONGEST_FIGURES and _is_figures(text)
+    return is_table_row or not has_content
+
+
+def _form_weight(text: str, terms: int) -> float:
+    """Return the factor for how a fragment is put: in a word or two, as a lead-in, as figures."""
+    weight = _FEW_TERMS_WEIGHT if terms < _FEW_TERMS else 1.0
+    if text.endswith((":", "：")):
+        weight *= _LEAD_IN_WEIGHT
+    if _is_figures(text) or _is_record(text):
+        weight *= _FIGURES_WEIGHT
+    return weight
+
+
+def _is_figures(text: str) -> bool:
+    """Tell a row of figures from a statement."""
+    return sum(map(str.isalpha, text)) * 2 <= len(text) - text.count(" ")
+
+
+def _is_record(text: str) -> bool:
+    """Tell the fields of a record from a statement."""
+    return ("{" in text or "}" in text) and len(_FIELD.findall(text)) >= 3
 
 
 def _pieces(entry: Entry, max_tokens: int) -> Iterator[_Piece]:

@@ -32,8 +32,9 @@ _DECISION = re.compile(
 )
 _NEGATIVE = re.compile(
     r"\b(?:fail|error|(?:does|did|do|is|was)(?:n'?t| not) work|broken|bugs?\b|crash|exception"
-    r"|denied|not found|no such|time(?:d )?out|cannot|can'?t\b|unable|missing|wrong|refus|invalid|conflict"
-    r"|traceback|fatal|panic|warning|undefined|exit(?:ed)? (?:code|with|status)|fehler|kaputt|falló"
+    r"|denied|not found|no such|time(?:d )?out|cannot|can'?t\b|unable|missing|wrong|refus|invalid"
+    r"|conflict|traceback|fatal|panic|warning|undefined|exit(?:ed)? (?:code|with|status)|fehler"
+    r"|kaputt|falló"
     r"|erreur|échou|ошибк|не работает|сбой)"
     r"|(?:Error|Exception|Failure)\b"
     r"|失败|失敗|错误|錯誤|无法|無法|不能|不行|报错|報錯|异常|異常|崩溃|超时|矛盾|不一致|エラー|できな"
@@ -71,7 +72,7 @@ class TermWeights:
     Parameters
     ----------
     documents
-        The terms of each fragment.
+        The terms of each fragment; what is said in the same words again counts once.
     groups
         For each fragment, the number of the message it belongs to; equal numbers are adjacent.
 
@@ -84,13 +85,14 @@ class TermWeights:
         in_fragments: Counter[str] = Counter()
         in_messages: Counter[str] = Counter()
         last_message: dict[str, int] = {}
-        for terms, group in zip(documents, groups, strict=True):
+        distinct = {tuple(terms): group for terms, group in zip(documents, groups, strict=True)}
+        for terms, group in distinct.items():
             for term in dict.fromkeys(terms):
                 in_fragments[term] += 1
                 if last_message.get(term) != group:
                     last_message[term] = group
                     in_messages[term] += 1
-        total = len(documents)
+        total = len(distinct)
         self._weights = {
             term: _spread(in_messages[term]) * math.log(1.0 + total / count) * _script(term)
             for term, count in in_fragments.items()
@@ -116,7 +118,7 @@ def statement_weight(text: str, identifiers: int) -> float:
     """
     weight = 1.0 + _IDENTIFIER_BONUS * min(identifiers, 3)
     if _DECISION.search(text):
-        weight *= 1.35
+        weight *= 1.5
     if _NEGATIVE.search(text):
         weight *= 1.35
     if _QUESTION.search(text):

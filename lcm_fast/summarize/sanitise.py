@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from lcm_fast.summarize.source_text import one_line
-from lcm_fast.summarize.tagged_blocks import strip_injected_context, strip_reasoning
+from .source_text import one_line
+from .tagged_blocks import strip_injected_context, strip_reasoning
 
 __all__ = [
     "MEDIA_ATTACHMENT",

@@ -10,13 +10,13 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from lcm_fast.kernels import estimate_tokens
+from ..kernels import estimate_tokens
 
 __all__ = ["Fragment", "cut_fragment", "printable", "split_fragments"]
 
 _TERMINAL_ESCAPE = re.compile(r"\x1b(?:\[[0-9;:?]*[ -/]*[@-~]|[@-_])?")
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029]+")
-_WIDE_GAP = re.compile(r" {3,}(?=\S)")
+_WIDE_GAP = re.compile(r"(?<! ) {3,}+(?=\S)")
 _LONE_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 _FENCE = re.compile(r"\s*(?:```|~~~)")
@@ -27,8 +27,10 @@ _WORD = re.compile(r"\w")
 # Marks that end a sentence wherever they stand, and marks that do so only before a blank.
 _SENTENCE_END = re.compile(
     r"[。！？｡．][」』”’）)】》\"'\]!?！？。]*"
-    r"|[.!?…؟۔।॥։።။។]+[\"'”’)\]»*_`]*(?=\s|[\u3040-\u30ff\u4e00-\u9fff])"
+    r"|(?<![.!?…؟۔।॥։።။])[.!?…؟۔।॥։።။]++[\"'”’)\]»*_`]*+"
+    r"(?=\s|[\u3040-\u30ff\u4e00-\u9fff])"
 )
+_VOWEL_OR_MARK = re.compile(r"[AEIOUYaeiouy\W_]|\d{3}")
 _NEXT_CHARACTER = re.compile(r"\s*(\S)")
 _CLAUSE_END = re.compile(r"[，；：、]|[,;:—–]\s*$")
 # What a cut must not divide: a run of ASCII, or of letters of a script that puts blanks between
@@ -100,12 +102,12 @@ def split_fragments(text: str, max_tokens: int) -> Iterator[Fragment]:
         if kind != "prose":
             run.append(line)
             continue
-        yield from _code_fragments(run, max_tokens)
+        yield from _code_fragments(run, max_tokens, is_listing)
         run = []
         for sentence in _sentences(line):
             for piece in cut_fragment(sentence, max_tokens):
                 yield Fragment(piece, not is_listing)
-    yield from _code_fragments(run, max_tokens)
+    yield from _code_fragments(run, max_tokens, is_listing)
 
 
 def cut_fragment(sentence: str, max_tokens: int) -> Iterator[str]:
@@ -140,15 +142,16 @@ def _is_listing(lines: Sequence[tuple[str, _LineKind]]) -> bool:
 
 
 def _looks_like_code(raw: str) -> bool:
-    line = _LINE_NUMBER.sub("", raw, count=1).strip()
+    number = _LINE_NUMBER.match(raw)
+    line = (raw[number.end() :] if number else raw).strip()
     if line.endswith(_CODE_END) or _CODE_START.match(line):
         return True
     return len(_CODE_SYMBOLS.findall(line)) * 8 > len(line)
 
 
-def _code_fragments(run: list[str], max_tokens: int) -> Iterator[Fragment]:
+def _code_fragments(run: list[str], max_tokens: int, is_listing: bool) -> Iterator[Fragment]:
     """Yield lines of code; a short piece can be quoted, a long one only mined for names."""
-    is_short = len(run) <= _LONGEST_QUOTED_CODE_LINES
+    is_short = len(run) <= _LONGEST_QUOTED_CODE_LINES and not is_listing
     for line in run:
         yield Fragment(line, is_short and estimate_tokens(line) <= max_tokens, True)
 
@@ -171,9 +174,10 @@ def _period_ends_sentence(line: str, start: int, match: re.Match[str]) -> bool:
     """Tell a full stop from the point of an abbreviation, an initial or a list number."""
     window = line[max(start, match.start() - 12) : match.start()]
     token = "" if window[-1:].isspace() else (window.split() or [""])[-1]
-    opens_sentence = len(token) == match.start() - start
-    if len(token) <= 1 or (opens_sentence and len(token) <= 3):
+    if len(token) <= 1:
         return not (token.isascii() and token.isalnum())
+    if len(token) <= 3 and token.isascii() and not _VOWEL_OR_MARK.search(token):
+        return False
     if "." in token and len(token) <= 5 and token.replace(".", "").isalpha():
         return False
     following = _NEXT_CHARACTER.match(line, match.end())

@@ -14,7 +14,7 @@ from typing import Literal
 
 import msgspec
 
-from lcm_fast.summarize.timestamps import format_range, format_time, local_time
+from .timestamps import format_range, format_time, local_time
 
 __all__ = [
     "SourceItem",

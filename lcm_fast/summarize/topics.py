@@ -10,19 +10,21 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
-from lcm_fast.kernels import analyse_terms
-from lcm_fast.summarize.quotes import Quote
-from lcm_fast.summarize.salience import TermWeights
+from ..kernels import analyse_terms
+from .quotes import CALL_SIGN, Quote
+from .salience import TermWeights
 
 __all__ = ["name_topics"]
 
 _WORD = re.compile(r"[^\W\d_]{4,30}")
+_PATH = re.compile(r"[\w.~@:-]*+[/\\_][\w./\\~@:-]*")
 _NAME = re.compile(r"[A-Z][a-z]{1,20}(?: [A-Z][a-z]{1,20}){1,2}")
 _KANA_OR_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _CJK_RUN = re.compile(r"[\u30a0-\u30ff\u3400-\u9fff\uac00-\ud7af]{2,}")
 _LONGEST_PHRASE = 8
 _MOST_TOPICS = 8
 _COMMON_SHARE = 0.15
+_COMMON_COUNT = 12
 
 # Words too frequent in their language to name a topic; elsewhere frequency alone holds words back.
 _COMMON_WORDS = frozenset(
@@ -71,9 +73,9 @@ def name_topics(quotes: Sequence[Quote], weights: TermWeights) -> list[str]:
     surfaces: dict[str, Counter[str]] = {}
     scores: dict[str, float] = {}
     voices: dict[str, float] = defaultdict(float)
-    limit = max(3, int(_COMMON_SHARE * len(quotes)))
+    limit = max(_COMMON_COUNT, int(_COMMON_SHARE * len(quotes)))
     for quote in quotes:
-        if not quote.quotable:
+        if not quote.quotable or quote.text.startswith(CALL_SIGN):
             continue
         for surface in _candidates(quote.text, weights):
             folded = surface.casefold()
@@ -93,6 +95,7 @@ def _candidates(text: str, weights: TermWeights) -> Iterator[str]:
     if not text.isascii():
         for run in _CJK_RUN.findall(text):
             yield from _cohesive_phrases(run, weights)
+    text = _PATH.sub(" ", text)
     for name in _NAME.findall(text):
         if name.split(" ")[0].casefold() not in _COMMON_WORDS:
             yield name

@@ -135,7 +135,7 @@ class TestChoice:
         log = "\n".join(f"warning {n}: module m{n} failed to load" for n in range(300))
         items = [item("assistant", FILLER, n) for n in range(1, 20)]
         text = notes(item("tool", log, tool_name="exec"), *items, target=2000)
-        assert text.count("failed to load") <= 3
+        assert text.count("failed to load") < 10
 
     def test_a_call_is_shown_with_its_telling_argument(self) -> None:
         call = render_tool_call("exec", {"timeout": 30, "command": "npm run build:docs"})
