@@ -1,10 +1,41 @@
-"""A memory that never forgets, for any AI agent: every message kept, the best context for a token budget."""
+"""A memory that never forgets, for any AI agent: every message kept, the best context for a token
+budget.
+
+Names are loaded when they are first used, so that the command line can report a broken kernel in
+one line and answers ``--version`` at once.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from . import errors
 from ._version import __version__
-from .config import Config
-from .engine import Engine
-from .engine import open_engine as open
-from .surfaces import doctor, status
+
+if TYPE_CHECKING:
+    from .config import Config
+    from .engine import Engine
+    from .engine import open_engine as open
+    from .surfaces import doctor, status
 
 __all__ = ["Config", "Engine", "__version__", "doctor", "errors", "open", "status"]
+
+_PLACES = {
+    "Config": (".config", "Config"),
+    "Engine": (".engine", "Engine"),
+    "doctor": (".surfaces", "doctor"),
+    "open": (".engine", "open_engine"),
+    "status": (".surfaces", "status"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _PLACES[name]
+    value = getattr(import_module(module, __name__), attribute)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,22 +1,26 @@
-"""The engine: what a host embeds. Orchestrates the layers and holds their policy; has no SQL and no kernel of its own.
+"""The engine: what a host embeds.
 
-Threading: an engine may be used from any thread; calls for different conversations do not wait for one another
-other than to commit together.
+Orchestrates the layers and holds their policy; has no SQL and no kernel of its own (design:
+architecture, section 3).
+
+Threading: an engine may be used from any thread; calls for different conversations do not wait for
+one another other than to commit together.
 """
 
 from __future__ import annotations
 
 import os
+import tempfile
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, BinaryIO
 
 from . import compaction, ingest
 from .assembly import Assembly, AssemblyRequest, assemble, check_budget
+from .assembly.assembly_memory import AssemblyMemory
 from .assembly.frontier_cache import FrontierCache
 from .assembly.pieces import summary_tokens
 from .compaction import CompactionResult
@@ -28,10 +32,10 @@ from .store import Address, Conversation, Durability, Store, StoredMessage, Stor
 from .summarize import ExtractiveSummarizer, as_summarizer
 from .transcripts import open_transcript
 
-__all__ = ["DEFAULT_SESSION_KEY", "Engine", "open_engine"]
+__all__ = ["DEFAULT_SESSION_KEY", "DEFAULT_TOKEN_BUDGET", "Engine", "open_engine"]
 
 DEFAULT_SESSION_KEY = "default"
-_REMEMBERED_ASSEMBLIES = 100
+DEFAULT_TOKEN_BUDGET = 128_000
 
 
 def open_engine(
@@ -47,16 +51,19 @@ def open_engine(
     Parameters
     ----------
     path
-        The database; default ``databasePath`` of the configuration, else ``${OPENCLAW_STATE_DIR:-~/.openclaw}/lcm.db``.
+        The database; default ``databasePath`` of the configuration, else
+        ``${OPENCLAW_STATE_DIR:-~/.openclaw}/lcm.db``.
     config
-        A `Config`, a mapping of keys that overrides environment and defaults, or a configuration file.
+        A `Config`, a mapping of keys that overrides environment and defaults, or a configuration
+        file.
     summarizer
-        A `Summarizer`, or a callable that takes a `SummaryRequest` and returns text. Default: offline, extractive.
+        A `Summarizer`, or a callable that takes a `SummaryRequest` and returns text. Default:
+        offline, extractive.
     token_counter
         Counts the tokens of a text. Default: the estimate of the documents.
     durability
-        ``"full"``: a call returns when its messages are safe on disk. ``"normal"``: safe against a crash of the
-        process, not of the machine.
+        ``"full"``: a call returns when its messages are safe on disk. ``"normal"``: safe against a
+        crash of the process, not of the machine.
 
     Raises
     ------
@@ -102,7 +109,7 @@ class Engine:
         self._now = now or _utc_now
         self._monotonic = monotonic
         self._frontiers = FrontierCache(store)
-        self._assemblies: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._assemblies = AssemblyMemory()
 
     def __enter__(self) -> Engine:
         return self
@@ -129,17 +136,19 @@ class Engine:
     ) -> IngestResult:
         """Store a batch of messages, all of it or nothing.
 
-        A message is known again by its entry id, by its time and content, or as part of the whole history sent once
-        more; anything else is stored as new.
+        A message is known again by its entry id, by its time and content, or as part of the whole
+        history sent once more; anything else is stored as new.
 
         Parameters
         ----------
         messages
             Dicts in OpenClaw, pi, OpenAI or Anthropic shape, or session entries that carry one.
         session_key, session_id
-            The conversation: by key first, then by id; made when there is none. Default: the key ``"default"``.
+            The conversation: by key first, then by id; made when there is none. Default: the key
+            ``"default"``.
         is_heartbeat
-            The turn answers a heartbeat poll. It is stored like any other (``pruneHeartbeatOk`` is off).
+            The turn answers a heartbeat poll. It is stored like any other (``pruneHeartbeatOk`` is
+            off).
 
         Raises
         ------
@@ -214,7 +223,7 @@ class Engine:
         Raises
         ------
         BudgetTooSmallError
-            Below 256, or not even the newest exchange fits with its texts cut away.
+            Below 256, or not even what must stay fits with its texts cut away.
 
         Complexity: linear in the frontier, in kernels; rows are read for what is chosen.
         """
@@ -234,10 +243,10 @@ class Engine:
             fresh_tail_max_tokens=self.config.fresh_tail_max_tokens,
             timezone=self._timezone,
             count_tokens=self._count_tokens,
-            previous=self._assemblies.get(number, ()),
+            previous=self._assemblies.get(number),
         )
         assembly, digests = assemble(self.store, conversation, frontier, request)
-        self._remember(number, digests)
+        self._assemblies.put(number, digests)
         return assembly
 
     def compact(
@@ -245,7 +254,7 @@ class Engine:
         *,
         session_key: str | None = None,
         session_id: str | None = None,
-        token_budget: int,
+        token_budget: int = DEFAULT_TOKEN_BUDGET,
         force: bool = False,
         target: str = "threshold",
         instructions: str | None = None,
@@ -256,9 +265,9 @@ class Engine:
         Parameters
         ----------
         token_budget
-            The context window to fit, in tokens.
+            The context window to fit, in tokens; ``maxAssemblyTokenBudget`` caps it.
         force
-            Summarise all that is outside the fresh tail even when under the target.
+            Do one sweep over all that is outside the fresh tail even when under the target.
         target
             ``"threshold"``: ``contextThreshold`` of the budget. ``"budget"``: the budget itself.
         instructions
@@ -266,12 +275,20 @@ class Engine:
         progress
             Called with a line for people after each sweep.
 
+        Returns
+        -------
+        CompactionResult
+            A summariser's failure is a status of it, not an exception; what was published before
+            stays.
+
         Raises
         ------
         BudgetTooSmallError
             The budget is below 256.
-        ValueError
+        ConfigError
             `target` is neither of the two.
+
+        Threading: the summariser is called without any lock or transaction; turns go on meanwhile.
         """
         self._check_enabled()
         if target not in ("threshold", "budget"):
@@ -300,36 +317,45 @@ class Engine:
         )
 
     def export(
-        self, *, session_key: str | None = None, session_id: str | None = None, to: str | os.PathLike[str]
+        self,
+        *,
+        session_key: str | None = None,
+        session_id: str | None = None,
+        to: str | os.PathLike[str],
     ) -> int:
-        """Write a conversation to a file, each entry's bytes as received, one a line; return how many.
+        """Write a conversation to a file, each entry's bytes as received, one a line.
 
-        The file appears whole or not at all.
+        The file appears whole or not at all, and is private to the user.
+
+        Returns
+        -------
+        int
+            How many entries were written.
 
         Raises
         ------
         NotFoundError
             No such conversation.
+        OSError
+            The file cannot be written.
         """
         target = Path(to)
-        partial = target.with_name(target.name + ".partial")
-        count = 0
+        entries = self.export_entries(session_key=session_key, session_id=session_id)
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        partial = Path(name)
         try:
-            with partial.open("wb") as stream:
-                for raw in self.export_entries(session_key=session_key, session_id=session_id):
-                    stream.write(raw + b"\n")
-                    count += 1
-                stream.flush()
-                os.fsync(stream.fileno())
+            with os.fdopen(descriptor, "wb") as stream:
+                count = _write_lines(stream, entries)
             partial.replace(target)
-        finally:
-            partial.unlink(missing_ok=True)
+        except BaseException:
+            partial.unlink()
+            raise
         return count
 
     def export_entries(
         self, *, session_key: str | None = None, session_id: str | None = None
     ) -> Iterator[bytes]:
-        """Yield the bytes of each entry of a conversation as received, in order.
+        """Return an iterator over the bytes of each entry of a conversation as received, in order.
 
         Raises
         ------
@@ -337,7 +363,7 @@ class Engine:
             No such conversation.
         """
         conversation = self.conversation(session_key=session_key, session_id=session_id)
-        yield from self.store.export(conversation.conversation_id)
+        return self.store.export(conversation.conversation_id)
 
     def conversation(
         self, *, session_key: str | None = None, session_id: str | None = None
@@ -360,7 +386,10 @@ class Engine:
         return found
 
     def conversations(self, *, limit: int = 50, cursor: int = 0) -> list[Conversation]:
-        """Return a page of conversations, oldest first; the next page's cursor is the last one's id."""
+        """Return a page of conversations, oldest first.
+
+        The next page's cursor is the last one's id.
+        """
         return self.store.conversations_page(after_id=cursor, limit=limit)
 
     def messages(
@@ -371,11 +400,12 @@ class Engine:
         limit: int = 50,
         cursor: int = 0,
     ) -> list[StoredMessage]:
-        """Return a page of a conversation's messages in order; the next page's cursor is the last one's seq."""
+        """Return a page of a conversation's messages in order.
+
+        The next page's cursor is the last one's seq.
+        """
         conversation = self.conversation(session_key=session_key, session_id=session_id)
-        return self.store.messages_page(
-            conversation.conversation_id, after_seq=cursor, limit=limit
-        )
+        return self.store.messages_page(conversation.conversation_id, after_seq=cursor, limit=limit)
 
     def summaries(
         self,
@@ -385,7 +415,9 @@ class Engine:
         limit: int = 50,
         cursor: str = "",
     ) -> list[StoredSummary]:
-        """Return a page of a conversation's summaries, oldest first; the next page's cursor is the last one's id.
+        """Return a page of a conversation's summaries, oldest first.
+
+        The next page's cursor is the last one's id.
 
         Raises
         ------
@@ -404,12 +436,6 @@ class Engine:
     def _capped(self, token_budget: int) -> int:
         cap = self.config.max_assembly_token_budget
         return min(token_budget, cap) if cap else token_budget
-
-    def _remember(self, conversation_id: int, digests: list[bytes]) -> None:
-        self._assemblies[conversation_id] = digests
-        self._assemblies.move_to_end(conversation_id)
-        while len(self._assemblies) > _REMEMBERED_ASSEMBLIES:
-            self._assemblies.popitem(last=False)
 
     def _check_enabled(self) -> None:
         if not self.config.enabled:
@@ -435,6 +461,16 @@ def _settings(
     if isinstance(config, Mapping):
         return load_config(overrides=config)
     return load_config(config)
+
+
+def _write_lines(stream: BinaryIO, entries: Iterator[bytes]) -> int:
+    count = 0
+    for raw in entries:
+        stream.write(raw + b"\n")
+        count += 1
+    stream.flush()
+    os.fsync(stream.fileno())
+    return count
 
 
 def _utc_now() -> str:

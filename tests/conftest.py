@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import lcm_fast
 from lcm_fast.engine import Engine
 from lcm_fast.kernels import estimate_tokens
-from lcm_fast.store import Store
+from lcm_fast.store import Address, Store, audit
 from lcm_fast.summarize import ExtractiveSummarizer
 
 ROOT = Path(__file__).parent.parent
@@ -68,3 +70,50 @@ def ticking_clock() -> Callable[[], str]:
         return f"2026-01-01T{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}.000Z"
 
     return now
+
+
+def said(text: str, at: int | None = None, role: str = "user") -> dict[str, Any]:
+    """Return a message; `at` is its time in seconds, none when it is left out."""
+    message: dict[str, Any] = {"role": role, "content": text}
+    return message if at is None else {**message, "timestamp": 1_700_000_000_000 + 1000 * at}
+
+
+def entry(entry_id: str, parent_id: str | None, message: dict[str, Any]) -> dict[str, Any]:
+    """Return a session file's entry that carries a message."""
+    return {"type": "message", "id": entry_id, "parentId": parent_id, "message": message}
+
+
+def chain(*messages: dict[str, Any], start: int = 0) -> list[dict[str, Any]]:
+    """Return entries e0, e1, ... each the child of the one before."""
+    return [
+        entry(f"e{n}", f"e{n - 1}" if n else None, message)
+        for n, message in enumerate(messages, start)
+    ]
+
+
+def write_session(path: Path, entries: Sequence[object]) -> Path:
+    """Write an OpenClaw session file: a header, then these entries, one a line."""
+    header = {"type": "session", "version": 3, "id": "s-1", "timestamp": "2026-01-05T09:00:00Z"}
+    path.write_text("".join(json.dumps(one) + "\n" for one in (header, *entries)))
+    return path
+
+
+def texts(engine: Engine, **address: str) -> list[str]:
+    """Return the contents of a conversation's messages, in order."""
+    return [row.content for row in engine.messages(limit=100_000, **address)]
+
+
+def shown(engine: Engine, session_key: str = "default") -> list[str]:
+    """Return the contents of the messages in a conversation's view, in order."""
+    found = engine.store.frontier(Address(session_key), {})
+    assert found is not None
+    ids = [int(number) for number in found[1].message_ids if number >= 0]
+    return [row.content for row in engine.store.messages(ids)]
+
+
+def violations(store: Store) -> list[str]:
+    """Return what breaks an invariant of the store, as recomputed from its rows."""
+    questions = (audit.COVERAGE, audit.ORDINALS, audit.EDGES, audit.COUNTERS)
+    findings = [store.audit(question) for question in questions]
+    findings += [store.check_integrity(), store.check_foreign_keys()]
+    return [sample for _, samples in findings for sample in samples]

@@ -1,6 +1,7 @@
 """Assemble the context for one model call: choose, fetch what was chosen, render, pair, fit.
 
-Reads only; the caller gives the frontier. Only chosen rows are fetched (design: architecture, section 3).
+Reads only; the caller gives the frontier. Only chosen rows are fetched (design: architecture,
+section 3).
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ class AssemblyRequest:
     prompt_tokens
         Kept free of it for the prompt that will follow.
     previous
-        Digests of the messages of the last assembly of this conversation, for `Prefix.stable_tokens`.
+        Digests of the messages of the last assembly of this conversation, for
+        `Prefix.stable_tokens`.
     """
 
     budget_tokens: int
@@ -81,7 +83,7 @@ def assemble(
     Raises
     ------
     BudgetTooSmallError
-        Not even the newest exchange, cut down, fits.
+        Not even what must stay, cut down, fits.
     """
     choice = choose(
         frontier,
@@ -94,8 +96,13 @@ def assemble(
     paired = pair_tool_exchanges(pieces, request.count_tokens)
     fitted = fit(paired, request.available_tokens, request.count_tokens, complete=complete)
     digests = [hashlib.blake2b(piece.encoded, digest_size=8).digest() for piece in fitted]
-    unsent = len(pieces) - sum(not piece.is_placeholder for piece in paired)
+    unsent = len(_ordinals(pieces) - _ordinals(paired))
     return _report(conversation, frontier, choice, fitted, unsent, request, digests), digests
+
+
+def _ordinals(pieces: list[Piece]) -> set[int]:
+    """Return which context items are shown."""
+    return {piece.ordinal for piece in pieces if not piece.is_placeholder}
 
 
 def _fetch(
@@ -162,8 +169,7 @@ def _stats(
     unsent: int,
     request: AssemblyRequest,
 ) -> AssemblyStats:
-    shown = sum(not piece.is_placeholder for piece in pieces)
-    dropped = len(frontier) - shown - unsent
+    dropped = len(frontier) - len(_ordinals(pieces)) - unsent
     summaries = int(np.count_nonzero(frontier.kinds != MESSAGE))
     cut = sum(piece.cut for piece in pieces)
     selection: Selection = "chronological" if dropped or cut else "full-fit"
@@ -181,7 +187,12 @@ def _stats(
 
 
 def _reasons(
-    frontier: Frontier, choice: Choice, dropped: int, unsent: int, cut: int, request: AssemblyRequest
+    frontier: Frontier,
+    choice: Choice,
+    dropped: int,
+    unsent: int,
+    cut: int,
+    request: AssemblyRequest,
 ) -> Iterator[str]:
     """Say in words what was chosen and why."""
     total = len(frontier)
@@ -211,9 +222,7 @@ def _fingerprint(conversation: Conversation, frontier: Frontier) -> str:
     return f"summary-prefix-v1:{number}:{digest.hexdigest()[:32]}"
 
 
-def _stable_tokens(
-    pieces: list[Piece], digests: list[bytes], previous: Sequence[bytes]
-) -> int:
+def _stable_tokens(pieces: list[Piece], digests: list[bytes], previous: Sequence[bytes]) -> int:
     stable = 0
     for piece, ours, theirs in zip(pieces, digests, previous, strict=False):
         if ours != theirs:

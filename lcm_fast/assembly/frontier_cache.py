@@ -1,7 +1,7 @@
 """Frontiers read before, one a conversation, the least used dropped first.
 
-A frontier is only ever replaced by a newer one; whether it is still valid is told by its revision when it is next
-used, so that writes of other threads and processes need no notice.
+Whether one is still valid is told by its revision when it is next used, so that writes of other
+threads and processes need no notice.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class FrontierCache:
         self._frontiers: OrderedDict[int, Frontier] = OrderedDict()
 
     def read(self, address: Address) -> tuple[Conversation, Frontier] | None:
-        """Return a conversation and its frontier as they are now; reads only what is new since the last call."""
+        """Return a conversation and its frontier as they are now.
+
+        Reads only what is new since the last call.
+        """
         with self._lock:
             known = dict(self._frontiers)
         found = self._store.frontier(address, known)

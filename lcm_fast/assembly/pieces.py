@@ -6,7 +6,7 @@ A summary becomes a user message with the summary as XML (spec R8). Must not cho
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import escape
 
@@ -14,6 +14,7 @@ from ..store import StoredMessage, StoredSummary
 from ..summarize.timestamps import local_time
 from ..transcripts import body_of, shapes
 from ..types import ToolCall
+from .tool_blocks import has_unnamed_calls, has_unnamed_results
 
 __all__ = [
     "Piece",
@@ -40,6 +41,8 @@ class Piece:
         ``msg_<n>`` or the summary's id: what reads the whole of it.
     calls, answers
         Tool calls made, and ids of calls answered, that the output must pair.
+    unnamed
+        Some call or result in it has no id yet.
     essential
         It must stay, cut if need be: the newest message's exchange and the pinned items.
     """
@@ -53,9 +56,10 @@ class Piece:
     is_summary: bool = False
     calls: tuple[ToolCall, ...] = ()
     answers: tuple[str, ...] = ()
+    unnamed: bool = False
     essential: bool = False
     is_placeholder: bool = False
-    cut: bool = field(default=False)
+    cut: bool = False
 
     def replace(self, message: dict[str, Any], count_tokens: CountTokens) -> None:
         """Put another message in, and count it."""
@@ -87,6 +91,7 @@ def message_piece(
         encoded=encoded,
         calls=shapes.tool_calls(body),
         answers=shapes.tool_answers(body),
+        unnamed=has_unnamed_calls(message) or has_unnamed_results(message),
     )
 
 
@@ -128,7 +133,10 @@ def placeholder(partner: Piece, message: dict[str, Any], count_tokens: CountToke
 
 
 def summary_xml(summary: StoredSummary, timezone: str) -> str:
-    """Return a summary as the XML a model reads; its content is escaped and labelled as untrusted."""
+    """Return a summary as the XML a model reads.
+
+    Its content is escaped, so that it cannot end its own frame, and labelled as untrusted.
+    """
     attributes = {
         "id": summary.summary_id,
         "kind": summary.kind,

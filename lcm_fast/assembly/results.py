@@ -21,7 +21,8 @@ class AssemblyStats:
     dropped
         Items left out for lack of room.
     unsent
-        Items with nothing to send: calls of a cut-off turn that were never answered, repeated results.
+        Items with nothing to send: calls of a cut-off turn that were never answered, repeated
+        calls and results.
     placeholders
         Messages inserted where the record itself lacks a tool call's partner.
     cut
@@ -53,8 +54,8 @@ class FreshTail:
 class Prefix:
     """How much of the output a provider's prompt cache has seen.
 
-    `fingerprint` changes when summaries do; `stable_tokens` are those of the messages, from the start, that
-    are the same as in this engine's previous assembly of the conversation.
+    `fingerprint` changes when summaries do; `stable_tokens` are those of the messages, from the
+    start, that are the same as in this engine's previous assembly of the conversation.
     """
 
     fingerprint: str

@@ -37,9 +37,14 @@ class Choice:
 
 
 def choose(
-    frontier: Frontier, budget_tokens: int, *, fresh_tail_count: int, fresh_tail_max_tokens: int | None
+    frontier: Frontier,
+    budget_tokens: int,
+    *,
+    fresh_tail_count: int,
+    fresh_tail_max_tokens: int | None,
 ) -> Choice:
-    """Choose the items for a budget: the fresh tail, what is pinned, then whole exchanges newest first.
+    """Choose the items for a budget: the fresh tail, what is pinned, then whole exchanges, newest
+    first.
 
     Complexity: linear in the frontier, in the kernels.
     """

@@ -1,7 +1,7 @@
 """Condense old messages into summaries, and old summaries into deeper ones."""
 
-from .passes import Services
+from .chain import compact
 from .results import CompactionResult
-from .sweep import compact
+from .services import Services
 
 __all__ = ["CompactionResult", "Services", "compact"]

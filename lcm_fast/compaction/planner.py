@@ -5,6 +5,7 @@ Nothing is read or written here (spec F, G, H7 to H11; decision 7).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +13,9 @@ import numpy as np
 from ..config import Config
 from ..kernels import plan_condensation, plan_leaf_chunks
 from ..store import SUMMARY, Frontier
+from .barriers import leaf_kinds
 
-__all__ = ["Plan", "next_condensation", "next_leaf", "summary_prefix_tokens"]
+__all__ = ["Plan", "next_condensation", "next_leaf", "summary_prefix_tokens", "tail_start"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,8 @@ class Plan:
     ----------
     begin, end
         Index range in the frontier it was planned on.
+    first_ordinal, last_ordinal
+        The same range as the store knows it.
     depth
         Depth of the summary to make; 0 is a leaf, made of messages.
     tokens
@@ -34,59 +38,55 @@ class Plan:
 
     begin: int
     end: int
+    first_ordinal: int
+    last_ordinal: int
     depth: int
     tokens: int
     message_ids: list[int]
     source_ids: list[str]
 
 
-def next_leaf(frontier: Frontier, config: Config, begin: int) -> Plan | None:
-    """Return the oldest chunk of messages before the fresh tail, from index `begin` on.
-
-    The newest user message is passed over: it stays raw however long the tool run after it is.
-    """
-    kinds = frontier.kinds
-    if frontier.newest_user_index is not None:
-        kinds = kinds.copy()
-        kinds[frontier.newest_user_index] = SUMMARY
+def next_leaf(frontier: Frontier, config: Config, after_ordinal: int = 0) -> Plan | None:
+    """Return the oldest chunk of messages before the fresh tail whose items all stand after an
+    ordinal."""
+    begin = int(np.searchsorted(frontier.ordinals, after_ordinal, side="right"))
     chunks = plan_leaf_chunks(
-        kinds,
+        leaf_kinds(frontier),
         frontier.ordinals,
         frontier.openers,
         frontier.tokens,
         max(begin, frontier.leading_system_count),
-        _boundary(frontier, config),
+        tail_start(frontier, config),
         config.leaf_chunk_tokens,
         1,
     )
     if not len(chunks):
         return None
     first, last = (int(index) for index in chunks[0])
-    return Plan(
-        begin=first,
-        end=last,
-        depth=0,
-        tokens=int(frontier.tokens[first:last].sum()),
-        message_ids=frontier.message_ids[first:last].tolist(),
-        source_ids=[],
-    )
+    return _plan(frontier, first, last, depth=0)
 
 
-def next_condensation(frontier: Frontier, config: Config, *, hard: bool) -> Plan | None:
+def next_condensation(
+    frontier: Frontier, config: Config, *, hard: bool, refused: Collection[str] = ()
+) -> Plan | None:
     """Return the oldest eligible run of summaries of one depth, shallowest depth first.
 
     Parameters
     ----------
     hard
         Under pressure: the smallest fanout at every depth, and no depth limit.
+    refused
+        Ids of summaries whose condensation was tried and was no smaller: they count for nothing in
+        a run, and a run does not begin with them.
     """
     smallest = config.condensed_min_fanout_hard
+    counts = np.array([summary_id not in refused for summary_id in frontier.summary_ids], np.uint8)
     found = plan_condensation(
         frontier.kinds,
         frontier.depths,
         frontier.tokens,
-        np.ones(len(frontier), dtype=np.uint8),  # a summary that says nothing is never published
-        _boundary(frontier, config),
+        counts,
+        tail_start(frontier, config),
         smallest if hard else config.leaf_min_fanout,
         smallest if hard else config.condensed_min_fanout,
         max(config.condensed_target_tokens, config.leaf_chunk_tokens // 10),
@@ -96,22 +96,30 @@ def next_condensation(frontier: Frontier, config: Config, *, hard: bool) -> Plan
     if found is None:
         return None
     depth, first, last = found
-    return Plan(
-        begin=first,
-        end=last,
-        depth=depth + 1,
-        tokens=int(frontier.tokens[first:last].sum()),
-        message_ids=[],
-        source_ids=[summary_id or "" for summary_id in frontier.summary_ids[first:last]],
-    )
+    return _plan(frontier, first, last, depth=depth + 1)
 
 
 def summary_prefix_tokens(frontier: Frontier, config: Config) -> int:
     """Return the tokens of the summaries before the fresh tail."""
-    boundary = _boundary(frontier, config)
+    boundary = tail_start(frontier, config)
     is_summary = frontier.kinds[:boundary] == SUMMARY
     return int(frontier.tokens[:boundary][is_summary].sum())
 
 
-def _boundary(frontier: Frontier, config: Config) -> int:
+def tail_start(frontier: Frontier, config: Config) -> int:
+    """Return the index where the fresh tail begins."""
     return frontier.fresh_tail_start(config.fresh_tail_count, config.fresh_tail_max_tokens)
+
+
+def _plan(frontier: Frontier, first: int, last: int, *, depth: int) -> Plan:
+    is_leaf = depth == 0
+    return Plan(
+        begin=first,
+        end=last,
+        first_ordinal=int(frontier.ordinals[first]),
+        last_ordinal=int(frontier.ordinals[last - 1]),
+        depth=depth,
+        tokens=int(frontier.tokens[first:last].sum()),
+        message_ids=frontier.message_ids[first:last].tolist() if is_leaf else [],
+        source_ids=[] if is_leaf else [name or "" for name in frontier.summary_ids[first:last]],
+    )

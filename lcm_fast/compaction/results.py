@@ -17,9 +17,10 @@ class CompactionResult:
     Attributes
     ----------
     status
-        ``done``: under the target now. ``deferred``: stopped at a limit, more can be done. ``nothing``: it was
-        under the target already. ``exhausted``: over the target and nothing more can be summarised.
-        ``failed``: the summariser failed; what was published before it stays.
+        ``done``: under the target now. ``deferred``: stopped at a limit, more can be done.
+        ``nothing``: it was under the target already. ``exhausted``: over the target and nothing
+        more can be summarised. ``failed``: the summariser failed; what was published before it
+        stays.
     tokens_before, tokens_after
         Frontier tokens.
     passes

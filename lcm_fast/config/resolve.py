@@ -73,7 +73,8 @@ def load_config(
     sources = {name: setting.source for name, setting in found.items()}
     if "databasePath" not in found:
         values["database_path"] = state_directory(environ) / "lcm.db"
-        sources["databasePath"] = "default"
+        named = environ.get("OPENCLAW_STATE_DIR", "").strip()
+        sources["databasePath"] = "env OPENCLAW_STATE_DIR" if named else "default"
     return Config(**values, sources=sources, notes=tuple(notes))
 
 

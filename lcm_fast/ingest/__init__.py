@@ -1,4 +1,5 @@
-"""From messages as received to the record: normalise, identify, append (design: architecture, section 3)."""
+"""From messages as received to the record: normalise, identify, append (design: architecture,
+section 3)."""
 
 from .batch import ingest_batch
 from .normalise import message_from_entry, message_from_object

@@ -1,7 +1,7 @@
 """Turn a message as received into the record's `Message`: role, text, counts, identity, times.
 
-Pure functions; all of it runs on the caller's thread, outside any lock. Must not touch the database (spec:
-storage 2.2 to 2.6; decisions 4 and 11).
+Pure functions; all of it runs on the caller's thread, outside any lock. Must not touch the database
+(spec: storage 2.2 to 2.6; decisions 4 and 11).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 
 from ..errors import MessageError
 from ..transcripts import message_of, shapes
-from ..types import Message, SessionEntry
+from ..types import Message, SessionEntry, ToolCall
 
 __all__ = [
     "ABANDONED_BRANCH",
@@ -26,6 +26,7 @@ __all__ = [
     "message_from_entry",
     "message_from_object",
     "raw_of",
+    "storable",
 ]
 
 ABANDONED_BRANCH = "abandoned-branch"
@@ -39,18 +40,24 @@ _FIRST_MILLISECOND_VALUE = 1e11
 
 
 def message_from_entry(entry: SessionEntry, count_tokens: CountTokens) -> Message | None:
-    """Return the message of a session file's entry, or None when no model is sent it."""
+    """Return the message of a session file's entry, or None when no model is sent it.
+
+    One nested too deep to be written as JSON again is sent to none either; it is carried.
+    """
     if entry.message is None:
         return None
-    return _message(
-        entry.message,
-        entry.raw,
-        count_tokens,
-        entry_id=entry.entry_id,
-        parent_id=entry.parent_id,
-        envelope_time=entry.timestamp,
-        excluded=None if entry.on_leaf_path else ABANDONED_BRANCH,
-    )
+    try:
+        return _message(
+            entry.message,
+            entry.raw,
+            count_tokens,
+            entry_id=entry.entry_id,
+            parent_id=entry.parent_id,
+            envelope_time=entry.timestamp,
+            excluded=None if entry.on_leaf_path else ABANDONED_BRANCH,
+        )
+    except RecursionError:
+        return None
 
 
 def message_from_object(value: Any, index: int, count_tokens: CountTokens) -> Message:
@@ -62,16 +69,20 @@ def message_from_object(value: Any, index: int, count_tokens: CountTokens) -> Me
         Naming the index and the field that cannot be a message's.
     """
     body = _checked(value, index)
-    is_entry = body is not value
-    message = _message(
-        body,
-        raw_of(value, index),
-        count_tokens,
-        entry_id=_text(value, "id", "uuid") if is_entry else None,
-        parent_id=_text(value, "parentId", "parentUuid") if is_entry else None,
-        envelope_time=value.get("timestamp") if is_entry else None,
-        excluded=None,
-    )
+    raw = raw_of(value, index)
+    envelope = value if body is not value else {}
+    try:
+        message = _message(
+            body,
+            raw,
+            count_tokens,
+            entry_id=_text(envelope, "id", "uuid"),
+            parent_id=_text(envelope, "parentId", "parentUuid"),
+            envelope_time=envelope.get("timestamp"),
+            excluded=None,
+        )
+    except (TypeError, RecursionError) as error:
+        raise _not_json(index, error) from error
     if message is None:
         raise MessageError(
             f"messages[{index}].role is {body.get('role')!r}",
@@ -81,7 +92,7 @@ def message_from_object(value: Any, index: int, count_tokens: CountTokens) -> Me
 
 
 def raw_of(value: Mapping[str, Any], index: int) -> bytes:
-    """Return an object as compact JSON, keys in their order; lone surrogates stay as escapes.
+    """Return an object as compact JSON, keys in their order; lone surrogates become escapes.
 
     Raises
     ------
@@ -89,14 +100,12 @@ def raw_of(value: Mapping[str, Any], index: int) -> bytes:
         The object holds something JSON has no form for.
     """
     try:
-        return msgspec.json.encode(value)
-    except UnicodeEncodeError:
-        return json.dumps(value, separators=(",", ":")).encode()
+        try:
+            return msgspec.json.encode(value)
+        except UnicodeEncodeError:
+            return json.dumps(value, separators=(",", ":")).encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise MessageError(
-            f"messages[{index}] cannot be written as JSON: {error}",
-            hint="use strings, numbers, booleans, None, lists and dicts",
-        ) from error
+        raise _not_json(index, error) from error
 
 
 def iso_time(value: Any) -> str | None:
@@ -123,6 +132,21 @@ def iso_time(value: Any) -> str | None:
     return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
+def storable(text: str) -> str:
+    """Replace lone surrogates, which no UTF-8 has; the record's bytes keep them.
+
+    >>> storable("a\\ud800b")
+    'a\ufffdb'
+    """
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def digest(*parts: bytes) -> bytes:
     """Return a 16-byte digest of parts, each set off from the next."""
     return hashlib.blake2b(b"\0".join(parts), digest_size=16).digest()
@@ -146,7 +170,7 @@ def _message(
     own_time = _own_time(body)
     return Message(
         role=role,
-        content=_storable(shapes.content_of(body)),
+        content=storable(shapes.content_of(body)),
         body=body,
         raw=raw,
         token_count=shapes.content_token_count(face, role, count_tokens)
@@ -155,11 +179,22 @@ def _message(
         + opaque * shapes.OPAQUE_TOKENS,
         identity=digest(role.encode(), encoded, (own_time or "").encode()),
         created_at=own_time or iso_time(envelope_time),
-        entry_id=entry_id,
-        parent_id=parent_id,
-        calls=shapes.tool_calls(body),
-        answers=shapes.tool_answers(body),
+        entry_id=entry_id and storable(entry_id),
+        parent_id=parent_id and storable(parent_id),
+        calls=tuple(map(_storable_call, shapes.tool_calls(body))),
+        answers=tuple(map(storable, shapes.tool_answers(body))),
         excluded=excluded or (EMPTY if shapes.is_empty(body) else None),
+    )
+
+
+def _storable_call(call: ToolCall) -> ToolCall:
+    return ToolCall(storable(call.call_id), storable(call.name))
+
+
+def _not_json(index: int, error: Exception) -> MessageError:
+    return MessageError(
+        f"messages[{index}] cannot be written as JSON: {error}",
+        hint="use strings, numbers, booleans, None, lists and dicts",
     )
 
 
@@ -193,14 +228,7 @@ def _own_time(body: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _storable(text: str) -> str:
-    """Replace lone surrogates, which no UTF-8 has; the record's bytes keep them."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
-
-
 def _text(value: Mapping[str, Any], *keys: str) -> str | None:
-    return next((value[key] for key in keys if isinstance(value.get(key), str) and value[key]), None)
+    return next(
+        (value[key] for key in keys if isinstance(value.get(key), str) and value[key]), None
+    )

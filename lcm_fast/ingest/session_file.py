@@ -1,7 +1,8 @@
 """Read a session file into a conversation, batch by batch, each a transaction with its cursor.
 
-Memory does not grow with the file, apart from one small table of identities for files whose messages have no
-ids. What was stored before is recognised by the store (design: architecture, section 3; decision 13).
+Memory does not grow with the file, apart from one small table of identities for files whose
+messages have no ids. What was stored before is recognised by the store (design: architecture,
+section 3; decision 13).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ..errors import SessionFileError
 from ..store import Address, Batch, CarriedEntry, Cursor, Store
 from ..transcripts import Transcript
 from ..types import Message, SessionEntry
-from .normalise import ABANDONED_BRANCH, CountTokens, digest, message_from_entry
+from .normalise import ABANDONED_BRANCH, CountTokens, digest, message_from_entry, storable
 from .results import BootstrapResult
 
 __all__ = ["address_of", "ingest_transcript"]
@@ -30,11 +31,12 @@ def address_of(
 ) -> Address:
     """Return which conversation a session file belongs to.
 
-    Without a key given it is the file's name; two files of one name with different session ids are kept apart.
+    Without a key given it is the file's name; two files of one name with different session ids are
+    kept apart.
     """
     name = Path(transcript.path).name
-    stem = name.split(".json", 1)[0] or name
-    session_id = session_id or transcript.session_id
+    stem = storable(name.split(".json", 1)[0] or name)
+    session_id = session_id or _storable(transcript.session_id)
     if session_key is not None:
         return Address(session_key, session_id or stem)
     there = store.find_conversation(Address(stem))
@@ -124,12 +126,12 @@ class _Reading:
         self.carried_count += 1
         self.carried.append(
             CarriedEntry(
-                type=entry.type,
+                type=storable(entry.type),
                 raw=entry.raw,
                 identity=identity,
                 after=len(self.messages),
-                entry_id=entry.entry_id,
-                parent_id=entry.parent_id,
+                entry_id=_storable(entry.entry_id),
+                parent_id=_storable(entry.parent_id),
                 occurrence=self._occurrence(identity, None),
             )
         )
@@ -156,12 +158,12 @@ class _Reading:
             occurrences=self.occurrences,
             carried=self.carried,
             cursor=Cursor(
-                path=str(Path(self.transcript.path).absolute()),
-                header_id=self.transcript.session_id,
+                path=storable(str(Path(self.transcript.path).absolute())),
+                header_id=_storable(self.transcript.session_id),
                 size=self.size,
                 mtime_ns=self.mtime_ns,
                 offset=offset,
-                last_entry_id=self.last_entry_id,
+                last_entry_id=_storable(self.last_entry_id),
             ),
         )
         outcome = self.store.append(self.address, batch, self.packed)
@@ -192,15 +194,17 @@ class _Reading:
         )
 
 
+def _storable(text: str | None) -> str | None:
+    return text and storable(text)
+
+
 def _no_session(transcript: Transcript) -> SessionFileError:
     report = transcript.report
+    found = f"{report.entries} entries of other kinds" if report.entries else "it is empty"
     if report.unreadable:
         first = report.unreadable[0]
-        found = (
-            f"{report.unreadable_count} unreadable, the first at byte {first.offset}: {first.reason}"
-        )
-    else:
-        found = f"{report.entries} entries of other kinds" if report.entries else "it is empty"
+        place = f"the first at byte {first.offset}: {first.reason}"
+        found = f"{report.unreadable_count} unreadable, {place}"
     return SessionFileError(
         f"{transcript.path}: no message can be read in it ({found}); nothing was stored",
         code="empty_file" if found == "it is empty" else None,

@@ -1,4 +1,5 @@
-"""The only place with SQL and the only importer of apsw (design: architecture, sections 4 and 5)."""
+"""The only place with SQL and the only importer of apsw (design: architecture, sections 4 and
+5)."""
 
 from .connection import BUSY_TIMEOUT_MS, Durability
 from .frontier import MESSAGE, ROLE_CODES, SUMMARY, Frontier

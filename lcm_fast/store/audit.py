@@ -35,52 +35,71 @@ _REACHABLE = (
 )
 
 COVERAGE = (
-    _REACHABLE
-    + "SELECT 'message ' || message_id || ' stands ' || places || ' times' FROM ("
+    f"{_REACHABLE} SELECT 'message ' || message_id || ' stands ' || places || ' times' FROM ("
     " SELECT message_id, (excluded IS NOT NULL)"
     " + (SELECT count(*) FROM context_items i WHERE i.message_id = m.message_id)"
     " + (SELECT count(*) FROM summary_messages s JOIN reachable USING (summary_id)"
     "    WHERE s.message_id = m.message_id) AS places FROM messages m) WHERE places <> 1"
 )
 ORDINALS = (
-    "SELECT 'conversation ' || i.conversation_id || ' ordinal ' || i.ordinal FROM context_items i"
-    " JOIN messages m USING (message_id)"
+    "SELECT 'conversation ' || i.conversation_id || ' ordinal ' || i.ordinal"
+    " FROM context_items i JOIN messages m USING (message_id)"
     " WHERE m.seq <> i.ordinal OR m.conversation_id <> i.conversation_id"
     " UNION ALL SELECT 'conversation ' || i.conversation_id || ' summary ' || i.summary_id"
     " FROM context_items i JOIN summaries s USING (summary_id)"
     " WHERE s.conversation_id <> i.conversation_id OR s.depth <> i.depth"
 )
-EDGES = (
+_WITHOUT_SOURCES = (
     "SELECT summary_id || ' has no sources' FROM summaries s"
     " WHERE NOT EXISTS (SELECT 1 FROM summary_messages e WHERE e.summary_id = s.summary_id)"
     " AND NOT EXISTS (SELECT 1 FROM summary_parents e WHERE e.summary_id = s.summary_id)"
-    " UNION ALL SELECT s.summary_id || ' at depth ' || s.depth || ' has a source at depth ' || p.depth"
+)
+_WRONG_DEPTH = (
+    "SELECT s.summary_id || ' at depth ' || s.depth || ' has a source at depth ' || p.depth"
     " FROM summary_parents e JOIN summaries s USING (summary_id)"
     " JOIN summaries p ON p.summary_id = e.parent_summary_id WHERE p.depth >= s.depth"
-    " UNION ALL SELECT parent_summary_id || ' is a source ' || count(*) || ' times' FROM summary_parents"
-    " GROUP BY parent_summary_id HAVING count(*) > 1"
-    " UNION ALL SELECT summary_id || ' counts ' || descendant_count || ' descendants, has ' || found FROM ("
-    "  SELECT s.summary_id, s.descendant_count, coalesce(sum(1 + p.descendant_count), 0) AS found"
-    "  FROM summaries s LEFT JOIN summary_parents e USING (summary_id)"
-    "  LEFT JOIN summaries p ON p.summary_id = e.parent_summary_id GROUP BY s.summary_id)"
+)
+_SHARED_SOURCE = (
+    "SELECT parent_summary_id || ' is a source ' || count(*) || ' times'"
+    " FROM summary_parents GROUP BY parent_summary_id HAVING count(*) > 1"
+)
+_WRONG_DESCENDANTS = (
+    "SELECT summary_id || ' counts ' || descendant_count || ' descendants, has ' || found FROM ("
+    " SELECT s.summary_id, s.descendant_count, coalesce(sum(1 + p.descendant_count), 0) AS found"
+    " FROM summaries s LEFT JOIN summary_parents e USING (summary_id)"
+    " LEFT JOIN summaries p ON p.summary_id = e.parent_summary_id GROUP BY s.summary_id)"
     " WHERE descendant_count <> found"
 )
-COUNTERS = (
-    "SELECT 'conversation ' || conversation_id || ' counts ' || message_count || ' messages, '"
-    " || frontier_items || ' items, ' || frontier_tokens || ' frontier tokens' FROM conversations c WHERE"
-    " message_count <> (SELECT count(*) FROM messages m WHERE m.conversation_id = c.conversation_id)"
-    " OR excluded_count <> (SELECT count(excluded) FROM messages m WHERE m.conversation_id = c.conversation_id)"
-    " OR frontier_items <> (SELECT count(*) FROM context_items i WHERE i.conversation_id = c.conversation_id)"
-    " OR frontier_tokens <> (SELECT coalesce(sum(wire_tokens), 0) FROM context_items i"
-    "  WHERE i.conversation_id = c.conversation_id)"
-    " OR leaf_count + condensed_count <> (SELECT count(*) FROM summaries s"
-    "  WHERE s.conversation_id = c.conversation_id)"
+EDGES = " UNION ALL ".join((_WITHOUT_SOURCES, _WRONG_DEPTH, _SHARED_SOURCE, _WRONG_DESCENDANTS))
+
+# counter of a conversation -> how it is counted anew
+_RECOUNTS = {
+    "message_count": "count(*) FROM messages",
+    "message_tokens": "coalesce(sum(token_count), 0) FROM messages",
+    "excluded_count": "count(excluded) FROM messages",
+    "frontier_items": "count(*) FROM context_items",
+    "frontier_tokens": "coalesce(sum(wire_tokens), 0) FROM context_items",
+    "frontier_summary_tokens": (
+        "coalesce(sum(wire_tokens) FILTER (WHERE summary_id IS NOT NULL), 0) FROM context_items"
+    ),
+    "covered_source_tokens": (
+        "coalesce(sum(wire_tokens), 0) FROM messages JOIN summary_messages USING (message_id)"
+    ),
+    "leaf_count": "count(*) FILTER (WHERE kind = 'leaf') FROM summaries",
+    "condensed_count": "count(*) FILTER (WHERE kind = 'condensed') FROM summaries",
+}
+COUNTERS = " UNION ALL ".join(
+    f"SELECT 'conversation ' || number || ' has {name} ' || {name} || ', not ' || found FROM ("
+    f" SELECT conversation_id AS number, {name}, ("
+    f"  SELECT {recount} WHERE conversation_id = c.conversation_id) AS found FROM conversations c)"
+    f" WHERE {name} <> found"
+    for name, recount in _RECOUNTS.items()
 )
 FALLBACKS = "SELECT summary_id FROM summaries WHERE level = 'fallback' AND replaced_by IS NULL"
 TRUNCATED = "SELECT summary_id FROM summaries WHERE truncated = 1 AND replaced_by IS NULL"
 FROZEN = (
-    "SELECT session_file_path || ' since ' || frozen_since || ': ' || frozen_reason FROM transcript_cursors"
-    " WHERE frozen_since IS NOT NULL"
+    "SELECT session_file_path || ' since ' || frozen_since || ': ' || frozen_reason"
+    " FROM transcript_cursors WHERE frozen_since IS NOT NULL"
 )
 
 
@@ -114,12 +133,14 @@ def large_files(db: apsw.Connection) -> list[tuple[str, str, int]]:
     """Return (file id, place, bytes) of the payloads kept outside the database."""
     return [
         (str(file_id), str(uri), int(size))
-        for file_id, uri, size in db.execute("SELECT file_id, storage_uri, byte_size FROM large_files")
+        for file_id, uri, size in db.execute(
+            "SELECT file_id, storage_uri, byte_size FROM large_files"
+        )
     ]
 
 
 def work_state(db: apsw.Connection) -> dict[str, object]:
-    """Return what is waiting: compaction debt, frozen session files, messages the search index lacks."""
+    """Return what is waiting: compaction debt, frozen files, messages the search index lacks."""
     pending, running = next(
         iter(
             db.execute(
@@ -132,9 +153,7 @@ def work_state(db: apsw.Connection) -> dict[str, object]:
         "SELECT last_failure_summary FROM conversation_compaction_maintenance"
         " WHERE last_failure_summary IS NOT NULL ORDER BY last_finished_at DESC LIMIT 1"
     )
-    frozen = db.execute(
-        "SELECT count(*) FROM transcript_cursors WHERE frozen_since IS NOT NULL"
-    )
+    frozen = db.execute("SELECT count(*) FROM transcript_cursors WHERE frozen_since IS NOT NULL")
     newest = db.execute(
         "SELECT coalesce(max(message_id), 0) - (SELECT indexed_through FROM search_watermark"
         " WHERE corpus = 'messages') FROM messages"

@@ -1,17 +1,17 @@
 """How a connection to the database is opened, set up and refused.
 
-One small function per setting. SQLite's result codes become this package's errors in one table. Never reads
-the database file other than through SQLite: closing a plain file descriptor would drop the locks of every
-connection this process has on it (design: architecture, sections 4 and 5).
+One small function per setting. SQLite's result codes become this package's errors in one table.
+Never reads the database file other than through SQLite: closing a plain file descriptor would drop
+the locks of every connection this process has on it (design: architecture, sections 4 and 5).
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import apsw
 
@@ -34,6 +34,7 @@ __all__ = [
     "check_ownership",
     "open_reader",
     "open_writer",
+    "usable_name",
 ]
 
 Durability = Literal["full", "normal"]
@@ -42,6 +43,8 @@ BUSY_TIMEOUT_MS = 30_000
 _WRITER_CACHE_KIB = 16_384
 _READER_CACHE_KIB = 8_192
 _WAL_KEPT_BYTES = 64 * 1024 * 1024
+
+_DAMAGED = "run `lcm-fast doctor`; restore a backup if it finds damage"
 
 # SQLite error -> (our error, code, what the reader can do)
 _ERRORS: tuple[tuple[type[apsw.Error], type[DatabaseError], str, str], ...] = (
@@ -87,7 +90,7 @@ _ERRORS: tuple[tuple[type[apsw.Error], type[DatabaseError], str, str], ...] = (
         apsw.CorruptError,
         DatabaseError,
         "damaged",
-        "run `lcm-fast doctor`; restore a backup if it finds damage",
+        _DAMAGED,
     ),
     (apsw.IOError, DatabaseError, "io_error", "check the disk; the record is as it was before"),
 )
@@ -95,11 +98,19 @@ _ERRORS: tuple[tuple[type[apsw.Error], type[DatabaseError], str, str], ...] = (
 
 @contextmanager
 def as_store_errors(path: str, doing: str) -> Iterator[None]:
-    """Turn SQLite's errors inside the block into this package's, naming the file and the operation."""
+    """Turn SQLite's errors inside the block into ours, naming the file and the operation."""
     try:
         yield
     except apsw.Error as error:
         raise _translated(error, path, doing) from error
+    except UnicodeDecodeError as error:
+        raise DatabaseError(
+            f"{path}: a text in it is not UTF-8, while {doing}", code="damaged", hint=_DAMAGED
+        ) from error
+    except UnicodeEncodeError as error:
+        raise DatabaseError(
+            f"{path}: {error} while {doing}", hint="names may hold no lone surrogates"
+        ) from error
 
 
 def _translated(error: apsw.Error, path: str, doing: str) -> LcmError:
@@ -112,50 +123,105 @@ def _translated(error: apsw.Error, path: str, doing: str) -> LcmError:
     )
 
 
+class _Header(NamedTuple):
+    application_id: int
+    version: int
+    tables: set[str]
+
+
+def usable_name(path: str | os.PathLike[str]) -> str:
+    """Return the path of a database as text.
+
+    Raises
+    ------
+    ConfigError
+        It names no file, or one SQLite has no name for.
+    """
+    name = os.fspath(path)
+    if name == ":memory:" or name.startswith("file:"):
+        raise ConfigError(
+            f"databasePath {name!r}: a database in memory would forget",
+            hint="name a file; a temporary one will do",
+        )
+    try:
+        usable = b"\0" not in name.encode()
+    except UnicodeEncodeError:
+        usable = False
+    if not usable:
+        raise ConfigError(f"databasePath {name!r} is not UTF-8 text", hint="choose another name")
+    return name
+
+
 def check_ownership(path: str) -> int:
     """Return the schema version of our database at `path`, 0 when there is none yet.
 
     Raises
     ------
     ForeignDatabaseError
-        The file belongs to another program or is no database. It is read without locks and never altered.
+        The file belongs to another program or is no database. It is read without locks and never
+        altered.
+    StoreReadOnlyError
+        There can be no file at this path, or it may not be looked at.
     DatabaseError
         The schema is of a newer version of this package.
     """
     file = Path(path)
-    if file.is_dir():
-        raise ForeignDatabaseError(
-            f"{path} is a directory", code="is_directory", hint="name a database file"
-        )
-    if not file.exists() or file.stat().st_size == 0:
-        return 0
+    try:
+        if file.is_dir():
+            raise ForeignDatabaseError(
+                f"{path} is a directory", code="is_directory", hint="name a database file"
+            )
+        if not file.exists() or file.stat().st_size == 0:
+            return 0
+    except OSError as error:
+        raise _cannot_create(file, error.strerror or str(error)) from error
     with as_store_errors(path, "reading its header"):
-        application_id, version, tables = _read_header(file)
-    if application_id != APPLICATION_ID:
-        raise _foreign(path, tables)
-    if version > SCHEMA_VERSION:
+        found = _read_header(file)
+    if not any(found):
+        return 0  # another process is about to make it
+    if found.application_id != APPLICATION_ID:
+        raise _foreign(path, found.tables)
+    if found.version > SCHEMA_VERSION:
         raise DatabaseError(
-            f"{path} has schema version {version}; this package knows up to {SCHEMA_VERSION}",
+            f"{path} has schema version {found.version}; this package knows up to {SCHEMA_VERSION}",
             code="newer_schema",
             hint="upgrade lcm-fast",
         )
-    return version
+    return found.version
 
 
-def _read_header(file: Path) -> tuple[int, int, set[str]]:
-    # With no log beside it the file is complete in itself and is read without a lock or a side file.
-    log = file.with_name(file.name + "-wal")
-    settled = not log.exists() or log.stat().st_size == 0
-    uri = f"{file.absolute().as_uri()}?mode=ro" + ("&immutable=1" if settled else "")
+def _read_header(file: Path) -> _Header:
+    """Read a header without a lock or a side file while nobody else has the database open."""
+    quiet = _quiet_since(file)
+    if quiet is not None:
+        with suppress(apsw.Error):
+            header = _header_at(f"{file.absolute().as_uri()}?mode=ro&immutable=1")
+            if _quiet_since(file) == quiet:
+                return header
+    return _header_at(f"{file.absolute().as_uri()}?mode=ro")
+
+
+def _quiet_since(file: Path) -> tuple[int, int] | None:
+    """Return size and time of a file whose log or index is missing, so that nobody writes to it."""
+    log, index = (file.with_name(file.name + suffix) for suffix in ("-wal", "-shm"))
+    if index.exists() and log.exists() and log.stat().st_size:
+        return None
+    status = file.stat()
+    return status.st_size, status.st_mtime_ns
+
+
+def _header_at(uri: str) -> _Header:
     db = apsw.Connection(uri, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
     try:
         db.set_busy_timeout(BUSY_TIMEOUT_MS)
-        application_id = int(db.pragma("application_id"))
-        version = int(db.pragma("user_version"))
-        tables = {str(name) for (name,) in db.execute("SELECT name FROM sqlite_schema")}
+        db.execute("BEGIN")  # all three from one state: another process may be making it now
+        return _Header(
+            application_id=int(db.pragma("application_id")),
+            version=int(db.pragma("user_version")),
+            tables={str(name) for (name,) in db.execute("SELECT name FROM sqlite_schema")},
+        )
     finally:
         db.close()
-    return application_id, version, tables
 
 
 def _foreign(path: str, tables: set[str]) -> ForeignDatabaseError:
@@ -174,11 +240,6 @@ def _foreign(path: str, tables: set[str]) -> ForeignDatabaseError:
 
 def open_writer(path: str, *, durability: Durability, busy_timeout_ms: int) -> apsw.Connection:
     """Open the one connection that writes, creating a private file where there is none."""
-    if path == ":memory:" or path.startswith("file:"):
-        raise ConfigError(
-            f"databasePath {path!r}: a database in memory would forget",
-            hint="name a file; a temporary one will do",
-        )
     _create_private(Path(path))
     with as_store_errors(path, "opening it"):
         db = apsw.Connection(
@@ -207,7 +268,8 @@ def open_reader(path: str, *, busy_timeout_ms: int) -> apsw.Connection:
     """
     if not Path(path).exists():
         raise NotFoundError(
-            f"{path}: no such database", hint="`lcm-fast ingest SESSION` makes one, or name it with --db"
+            f"{path}: no such database",
+            hint="`lcm-fast ingest SESSION` makes one, or name it with --db",
         )
     with as_store_errors(path, "opening it to read"):
         db = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY, statementcachesize=100)
@@ -221,15 +283,21 @@ def open_reader(path: str, *, busy_timeout_ms: int) -> apsw.Connection:
 
 
 def _create_private(file: Path) -> None:
-    """Make the folder 0700 and the file 0600; SQLite gives its side files the mode of the database."""
+    """Make the folder 0700 and the file 0600; SQLite gives its side files the database's mode."""
     try:
-        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-    except FileExistsError:
-        if file.parent.exists() and not file.parent.is_dir():
-            raise _cannot_create(file, "its folder is a file") from None
+        _make_private_folder(file.parent)
+        with suppress(FileExistsError):
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except FileExistsError as error:
+        raise _cannot_create(file, f"{error.filename} is a file") from error
     except OSError as error:
         raise _cannot_create(file, error.strerror or str(error)) from error
+
+
+def _make_private_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_private_folder(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _cannot_create(file: Path, reason: str) -> StoreReadOnlyError:

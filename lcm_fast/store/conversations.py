@@ -14,7 +14,8 @@ _COLUMNS = ", ".join(Conversation.__struct_fields__)
 
 
 def find(db: apsw.Connection, address: Address) -> Conversation | None:
-    """Return the active conversation of a session key, else of a session id (spec storage 1.8.2)."""
+    """Return the active conversation of a session key, else of a session id (spec storage
+    1.8.2)."""
     if address.session_key:
         found = _first(db, "session_key = ? AND active = 1", (address.session_key,))
         if found is not None:
@@ -33,7 +34,8 @@ def get(db: apsw.Connection, conversation_id: int) -> Conversation | None:
 
 
 def resolve(db: apsw.Connection, address: Address, now: str) -> Conversation:
-    """Return the conversation of an address, made when there is none; the caller holds the write lock."""
+    """Return the conversation of an address, made when there is none; the caller holds the write
+    lock."""
     found = find(db, address)
     if found is None:
         return create(db, address, now)
@@ -54,7 +56,8 @@ def create(db: apsw.Connection, address: Address, now: str) -> Conversation:
     """Insert a conversation and return it."""
     session_id = address.session_id or address.session_key
     db.execute(
-        "INSERT INTO conversations (session_id, session_key, created_at, updated_at) VALUES (?, ?, ?, ?)",
+        "INSERT INTO conversations (session_id, session_key, created_at, updated_at)"
+        " VALUES (?, ?, ?, ?)",
         (session_id, address.session_key, now, now),
     )
     made = get(db, db.last_insert_rowid())

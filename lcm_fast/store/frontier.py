@@ -1,8 +1,8 @@
 """A conversation's frontier as typed arrays, and how it is read from context items.
 
-What selection and planning need of each item stands in `context_items` itself, so no other table is read. A
-frontier that was read before is extended by the items after its last ordinal; only a changed view revision
-makes it start anew.
+What selection and planning need of each item stands in `context_items` itself, so no other table is
+read. A frontier that was read before is extended by the items after its last ordinal; only a
+changed view revision makes it start anew.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ class Frontier:
     revision
         The conversation's view revision these arrays belong to.
     ordinals, depths, tokens, openers, message_ids : int64[n]
-        Depth is -1 and message id the row's for a message; message id is -1 for a summary. Tokens are those of
-        the item as the model is sent it. An opener is the ordinal of the call a tool message belongs to.
+        Depth is -1 and message id the row's for a message; message id is -1 for a summary. Tokens
+        are those of the item as the model is sent it. An opener is the ordinal of the call a tool
+        message belongs to.
     kinds, roles : uint8[n]
         `MESSAGE` or `SUMMARY`; `ROLE_CODES`.
     summary_ids : list of n
@@ -61,7 +62,8 @@ class Frontier:
 
     @property
     def leading_system_count(self) -> int:
-        """How many system messages stand at the head: a host's own prompt, never summarised nor dropped."""
+        """How many system messages stand at the head: a host's own prompt, never summarised nor
+        dropped."""
         others = np.flatnonzero(self.roles != ROLE_CODES["system"])
         return int(others[0]) if len(others) else len(self)
 
@@ -88,7 +90,8 @@ class Frontier:
     def with_summary(
         self, begin: int, end: int, *, summary_id: str, depth: int, tokens: int, revision: int
     ) -> Frontier:
-        """Return the frontier with the items ``begin:end`` replaced by a summary at the first one's ordinal."""
+        """Return the frontier with the items ``begin:end`` replaced by a summary at the first one's
+        ordinal."""
         first = self.ordinals[begin]
         row = (int(first), SUMMARY, "summary", depth, tokens, int(first), -1, summary_id)
         summary = Frontier._from_rows(revision, [row])
@@ -145,13 +148,16 @@ class Frontier:
         )
 
 
-def load(db: apsw.Connection, conversation_id: int, revision: int, known: Frontier | None) -> Frontier:
+def load(
+    db: apsw.Connection, conversation_id: int, revision: int, known: Frontier | None
+) -> Frontier:
     """Return the frontier at `revision`, reading only what `known` lacks."""
     if known is None or known.revision != revision:
         known = Frontier.empty(revision)
     rows = db.execute(
-        "SELECT ordinal, item_type = 'summary', role, depth, wire_tokens, opener, coalesce(message_id, -1),"
-        " summary_id FROM context_items WHERE conversation_id = ? AND ordinal > ? ORDER BY ordinal",
+        "SELECT ordinal, item_type = 'summary', role, depth, wire_tokens, opener,"
+        " coalesce(message_id, -1), summary_id FROM context_items"
+        " WHERE conversation_id = ? AND ordinal > ? ORDER BY ordinal",
         (conversation_id, known.last_ordinal),
     ).fetchall()
     return known._extended(Frontier._from_rows(revision, rows))

@@ -1,11 +1,12 @@
 """Bring a database to the current schema: numbered, forward only, one transaction, a backup before.
 
-A step is text and a version; version n runs on a database of version n - 1. Several processes may open one
-file at once: the exclusive transaction lets one migrate and the others find it done.
+A step is text and a version; version n runs on a database of version n - 1. Several processes may
+open one file at once: the exclusive transaction lets one migrate and the others find it done.
 """
 
 from __future__ import annotations
 
+import os
 from datetime import UTC, datetime
 
 import apsw
@@ -14,7 +15,7 @@ from .codec import DEFAULT_DICTIONARY
 from .connection import as_store_errors
 from .schema import APPLICATION_ID, SCHEMA_VERSION, VERSION_1
 
-__all__ = ["DEFAULT_DICTIONARY_ID", "migrate"]
+__all__ = ["DEFAULT_DICTIONARY_ID", "migrate", "schema_version"]
 
 DEFAULT_DICTIONARY_ID = 1
 _STEPS: dict[int, str] = {1: VERSION_1}
@@ -28,14 +29,14 @@ def migrate(db: apsw.Connection, path: str) -> None:
     DatabaseError
         A step failed; the database is as it was.
     """
-    if _version(db) == SCHEMA_VERSION:
+    if schema_version(db, path) == SCHEMA_VERSION:
         return
-    if _version(db) > 0:
+    if schema_version(db, path) > 0:
         _back_up(db, path)
     with as_store_errors(path, "bringing its schema up to date"):
         db.execute("BEGIN EXCLUSIVE")
         try:
-            for version in range(_version(db) + 1, SCHEMA_VERSION + 1):
+            for version in range(schema_version(db, path) + 1, SCHEMA_VERSION + 1):
                 db.execute(_STEPS[version])
                 if version == 1:
                     _mark_as_ours(db)
@@ -47,8 +48,10 @@ def migrate(db: apsw.Connection, path: str) -> None:
             raise
 
 
-def _version(db: apsw.Connection) -> int:
-    return int(db.pragma("user_version"))
+def schema_version(db: apsw.Connection, path: str) -> int:
+    """Return the schema version a connection sees, 0 in an empty database."""
+    with as_store_errors(path, "reading its schema version"):
+        return int(db.pragma("user_version"))
 
 
 def _mark_as_ours(db: apsw.Connection) -> None:
@@ -62,6 +65,7 @@ def _mark_as_ours(db: apsw.Connection) -> None:
 def _back_up(db: apsw.Connection, path: str) -> None:
     stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     target = f"{path}.before-v{SCHEMA_VERSION}.{stamp}"
+    os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o600))
     with as_store_errors(target, "backing up before a migration"):
         copy = apsw.Connection(target)
         try:

@@ -1,7 +1,7 @@
 """A bounded pool of read connections; each use is one snapshot.
 
-A thread borrows a connection for one operation, so threads that end leave nothing open behind them. Readers
-never wait for the writer (design: architecture, section 5).
+A thread borrows a connection for one operation, so threads that end leave nothing open behind them.
+Readers never wait for the writer (design: architecture, section 5).
 """
 
 from __future__ import annotations
@@ -37,10 +37,11 @@ class Readers:
             with as_store_errors(self._path, "reading"):
                 db.execute("BEGIN")
                 yield db
-        finally:
-            if db.in_transaction:
                 db.execute("COMMIT")
-            self._give_back(db)
+        except BaseException:
+            db.close(True)  # what an error left behind in it is not lent to anyone else
+            raise
+        self._give_back(db)
 
     def close(self) -> None:
         """Close the idle connections; one that is lent is closed when it comes back."""

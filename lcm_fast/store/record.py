@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import apsw
 
@@ -21,9 +22,10 @@ _COLUMNS = (
 def messages_by_id(
     db: apsw.Connection, codec: RecordCodec, message_ids: Sequence[int]
 ) -> list[StoredMessage]:
-    """Return the messages with these ids, in the order of the ids; ids that do not exist are left out."""
+    """Return the messages with these ids, in the order of the ids, leaving out unknown ones."""
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM json_each(?) CROSS JOIN messages ON message_id = value ORDER BY key",
+        f"SELECT {_COLUMNS} FROM json_each(?)"
+        " CROSS JOIN messages ON message_id = value ORDER BY key",
         (json.dumps(list(message_ids)),),
     )
     return [_message(row, codec) for row in rows]
@@ -34,7 +36,8 @@ def messages_page(
 ) -> list[StoredMessage]:
     """Return up to `limit` messages of a conversation, those after `after_seq`, in order."""
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM messages WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?",
+        f"SELECT {_COLUMNS} FROM messages"
+        " WHERE conversation_id = ? AND seq > ? ORDER BY seq LIMIT ?",
         (conversation_id, after_seq, limit),
     )
     return [_message(row, codec) for row in rows]
@@ -62,10 +65,7 @@ def export(db: apsw.Connection, codec: RecordCodec, conversation_id: int) -> Ite
         pending = next(entries, None)
 
 
-def _message(row: tuple[object, ...], codec: RecordCodec) -> StoredMessage:
+def _message(row: tuple[Any, ...], codec: RecordCodec) -> StoredMessage:
     *fields, flags, raw = row
-    content = fields[4]
-    assert isinstance(flags, int)
-    assert isinstance(raw, bytes)
-    assert isinstance(content, str)
-    return StoredMessage(*fields, codec.unpack(flags, raw, content))  # type: ignore[arg-type]
+    stored = dict(zip(StoredMessage.__struct_fields__, fields, strict=False))
+    return StoredMessage(**stored, raw=codec.unpack(flags, raw, stored["content"]))

@@ -84,8 +84,8 @@ class Cursor(msgspec.Struct, frozen=True):
 class Batch:
     """Messages to append, with what goes along with them.
 
-    `occurrences` holds, for messages of a session file, how many messages with the same identity stand before
-    each in that file; for a live batch it is None and the store works it out.
+    `occurrences` holds, for messages of a session file, how many messages with the same identity
+    stand before each in that file; for a live batch it is None and the store works it out.
     """
 
     messages: list[Message]
@@ -147,8 +147,9 @@ class StoredSummary(msgspec.Struct, frozen=True):
 class NewSummary(msgspec.Struct, frozen=True):
     """A summary to publish in place of what it was made from.
 
-    `first_ordinal` to `last_ordinal` is the range of context items it replaces; `message_ids`, or the summary's
-    `source_ids`, are what must still stand there, in order. `wire_tokens` are its tokens as a model is sent it.
+    `first_ordinal` to `last_ordinal` is the range of context items it replaces; `message_ids`, or
+    the summary's `source_ids`, are what must still stand there, in order. `wire_tokens` are its
+    tokens as a model is sent it.
     """
 
     summary: StoredSummary

@@ -1,9 +1,9 @@
 """The schema, whole, as version 1. Text only: `migrations` runs it, nothing else may change tables.
 
-Two layers share the file (design: architecture, sections 1 and 4). The record (messages and entries as
-received, large files, quarantine, commit keys) is never rewritten. The view (summaries, context items,
-search) can be rebuilt from it. Counters of a conversation are kept in its row, so that no command counts
-messages. Times are UTC, ISO 8601 with milliseconds.
+Two layers share the file (design: architecture, sections 1 and 4). The record (messages and entries
+as received, large files, quarantine, commit keys) is never rewritten. The view (summaries, context
+items, search) can be rebuilt from it. Counters of a conversation are kept in its row, so that no
+command counts messages. Times are UTC, ISO 8601 with milliseconds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ CREATE TABLE conversations (
   fallback_count INTEGER NOT NULL DEFAULT 0,
   truncated_count INTEGER NOT NULL DEFAULT 0,
   quarantined_count INTEGER NOT NULL DEFAULT 0,
-  -- digest of all message identities in order: tells a resent history from a new batch in one comparison
+  -- digest of all message identities in order: tells a resent history from a new batch in one
+  -- comparison
   history_digest BLOB NOT NULL DEFAULT x'',
   -- raised by each change of context_items other than appending: tells caches to start anew
   view_revision INTEGER NOT NULL DEFAULT 0
@@ -71,12 +72,14 @@ CREATE TABLE messages (
   UNIQUE (conversation_id, seq)
 ) STRICT;
 CREATE UNIQUE INDEX messages_identity ON messages (conversation_id, identity_hash, occurrence);
-CREATE UNIQUE INDEX messages_entry ON messages (conversation_id, transcript_entry_id)
+-- the same entry id with other content is another message: both are kept
+CREATE UNIQUE INDEX messages_entry ON messages (conversation_id, transcript_entry_id, identity_hash)
   WHERE transcript_entry_id IS NOT NULL;
 CREATE UNIQUE INDEX messages_event ON messages (conversation_id, stable_event_key)
   WHERE stable_event_key IS NOT NULL;
 
--- entries of a session file that carry no message: header, model changes, custom, labels, unknown types
+-- entries of a session file that carry no message: header, model changes, custom, labels, unknown
+-- types
 CREATE TABLE transcript_entries (
   row_id INTEGER PRIMARY KEY,
   conversation_id INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
@@ -230,12 +233,18 @@ CREATE TABLE context_items (
   CHECK ((item_type = 'message') = (message_id IS NOT NULL)),
   CHECK ((item_type = 'summary') = (summary_id IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
-CREATE UNIQUE INDEX context_items_message ON context_items (message_id) WHERE message_id IS NOT NULL;
-CREATE UNIQUE INDEX context_items_summary ON context_items (summary_id) WHERE summary_id IS NOT NULL;
+CREATE UNIQUE INDEX context_items_message ON context_items (message_id)
+  WHERE message_id IS NOT NULL;
+CREATE UNIQUE INDEX context_items_summary ON context_items (summary_id)
+  WHERE summary_id IS NOT NULL;
 
 -- terms are produced by our own analyser and indexed behind a watermark, in batches
-CREATE VIRTUAL TABLE message_terms USING fts5 (terms, content='', contentless_delete=1, tokenize='ascii');
-CREATE VIRTUAL TABLE summary_terms USING fts5 (terms, content='', contentless_delete=1, tokenize='ascii');
+CREATE VIRTUAL TABLE message_terms USING fts5 (
+  terms, content='', contentless_delete=1, tokenize='ascii'
+);
+CREATE VIRTUAL TABLE summary_terms USING fts5 (
+  terms, content='', contentless_delete=1, tokenize='ascii'
+);
 CREATE TABLE summary_term_rows (
   row_id INTEGER PRIMARY KEY,
   summary_id TEXT NOT NULL UNIQUE REFERENCES summaries ON DELETE CASCADE
@@ -362,7 +371,8 @@ CREATE TABLE focus_brief_sources (
   PRIMARY KEY (brief_id, summary_id, role)
 ) STRICT, WITHOUT ROWID;
 
--- what was done to a conversation other than ingest and compaction: new, reset, rotate, prune, repair
+-- what was done to a conversation other than ingest and compaction: new, reset, rotate, prune,
+-- repair
 CREATE TABLE lifecycle_events (
   event_id INTEGER PRIMARY KEY,
   conversation_id INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,

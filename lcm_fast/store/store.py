@@ -1,7 +1,7 @@
 """The store as the rest of the package sees it: plain methods, no SQL, no SQLite type.
 
-One writer connection with group commit, a pool of snapshot readers, one codec (design: architecture, sections
-4, 5 and 8).
+One writer connection with group commit, a pool of snapshot readers, one codec (design:
+architecture, sections 4, 5 and 8).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import apsw
 
@@ -17,6 +17,7 @@ from ..errors import DatabaseError, StoreReadOnlyError
 from . import append as appending
 from . import audit, conversations, record, summaries
 from . import frontier as frontiers
+from .audit import Finding
 from .codec import RecordCodec
 from .connection import (
     BUSY_TIMEOUT_MS,
@@ -25,9 +26,10 @@ from .connection import (
     check_ownership,
     open_reader,
     open_writer,
+    usable_name,
 )
 from .frontier import Frontier
-from .migrations import DEFAULT_DICTIONARY_ID, migrate
+from .migrations import DEFAULT_DICTIONARY_ID, migrate, schema_version
 from .readers import Readers
 from .rows import (
     Address,
@@ -49,10 +51,13 @@ T = TypeVar("T")
 class Store:
     """One database file.
 
-    Threading: every method may be called from any thread; writes are grouped, reads see one snapshot each.
+    Threading: every method may be called from any thread; writes are grouped, reads see one
+    snapshot each.
     """
 
-    def __init__(self, path: str, writer: Writer | None, readers: Readers, codec: RecordCodec) -> None:
+    def __init__(
+        self, path: str, writer: Writer | None, readers: Readers, codec: RecordCodec
+    ) -> None:
         self.path = path
         self._writer = writer
         self._readers = readers
@@ -75,9 +80,8 @@ class Store:
         StoreReadOnlyError, StoreBusyError, DatabaseError
             As found.
         """
-        name = os.fspath(path)
-        if name != ":memory:":
-            check_ownership(name)
+        name = usable_name(path)
+        check_ownership(name)
         db = open_writer(name, durability=durability, busy_timeout_ms=busy_timeout_ms)
         try:
             migrate(db, name)
@@ -100,10 +104,11 @@ class Store:
         DatabaseError
             Its schema is older than this package's; opening it to write brings it up to date.
         """
-        name = os.fspath(path)
-        version = check_ownership(name)
+        name = usable_name(path)
+        check_ownership(name)
         db = open_reader(name, busy_timeout_ms=busy_timeout_ms)
         try:
+            version = schema_version(db, name)
             if version != SCHEMA_VERSION:
                 raise _older_schema(name, version)
             codec = _load_codec(db, name)
@@ -134,7 +139,8 @@ class Store:
         return self._write(lambda db: appending.append(db, address, batch, packed, self._codec))
 
     def publish_summary(self, conversation_id: int, new: NewSummary) -> tuple[int, int]:
-        """Put a summary in the place of its sources; return (frontier tokens, view revision) afterwards.
+        """Put a summary in the place of its sources; return (frontier tokens, view revision)
+        afterwards.
 
         Raises
         ------
@@ -215,7 +221,7 @@ class Store:
         with self._readers.snapshot() as db:
             yield from record.export(db, self._codec, conversation_id)
 
-    def audit(self, question: str) -> audit.Finding:
+    def audit(self, question: str) -> Finding:
         """Return what violates an invariant; the questions are `store.audit`'s constants."""
         with self._readers.snapshot() as db:
             return audit.run(db, question)
@@ -225,12 +231,12 @@ class Store:
         with self._readers.snapshot() as db:
             return audit.work_state(db)
 
-    def check_integrity(self) -> audit.Finding:
+    def check_integrity(self) -> Finding:
         """Run SQLite's integrity check."""
         with self._readers.snapshot() as db:
             return audit.integrity(db)
 
-    def check_foreign_keys(self) -> audit.Finding:
+    def check_foreign_keys(self) -> Finding:
         """Run SQLite's foreign-key check."""
         with self._readers.snapshot() as db:
             return audit.foreign_keys(db)
@@ -248,7 +254,7 @@ class Store:
 
 def _load_codec(db: apsw.Connection, path: str) -> RecordCodec:
     with as_store_errors(path, "reading its dictionary"):
-        rows = db.execute(
+        rows: list[tuple[Any, ...]] = db.execute(
             "SELECT content FROM record_dictionaries WHERE dictionary_id = ?",
             (DEFAULT_DICTIONARY_ID,),
         ).fetchall()

@@ -1,13 +1,15 @@
 """Publish summaries into the view, and read them.
 
-Publishing is one short transaction: what a pass planned to replace must still stand there, then the summary
-takes its place. The rows touched are those replaced, whatever the length of the conversation.
+Publishing is one short transaction: what a pass planned to replace must still stand there, then the
+summary takes its place. The rows touched are those replaced, whatever the length of the
+conversation.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
 import apsw
 
@@ -18,13 +20,14 @@ __all__ = ["by_id", "page", "publish"]
 
 _COLUMNS = (
     "summary_id, conversation_id, kind, depth, content, token_count, earliest_at, latest_at,"
-    " descendant_count, descendant_token_count, source_message_token_count, created_at, model, level,"
-    " truncated, file_ids"
+    " descendant_count, descendant_token_count, source_message_token_count, created_at, model,"
+    " level, truncated, file_ids"
 )
 
 
 def publish(db: apsw.Connection, conversation_id: int, new: NewSummary) -> tuple[int, int]:
-    """Put a summary in the place of its sources; return (frontier tokens, view revision) afterwards.
+    """Put a summary in the place of its sources; return (frontier tokens, view revision)
+    afterwards.
 
     Raises
     ------
@@ -38,8 +41,8 @@ def publish(db: apsw.Connection, conversation_id: int, new: NewSummary) -> tuple
         (conversation_id, new.first_ordinal, new.last_ordinal),
     )
     db.execute(
-        "INSERT INTO context_items (conversation_id, ordinal, item_type, summary_id, role, depth, wire_tokens,"
-        " opener) VALUES (?, ?, 'summary', ?, 'summary', ?, ?, ?)",
+        "INSERT INTO context_items (conversation_id, ordinal, item_type, summary_id, role, depth,"
+        " wire_tokens, opener) VALUES (?, ?, 'summary', ?, 'summary', ?, ?, ?)",
         (
             conversation_id,
             new.first_ordinal,
@@ -57,14 +60,16 @@ def by_id(db: apsw.Connection, summary_ids: Sequence[str]) -> list[StoredSummary
     wanted = json.dumps(list(summary_ids))
     sources: dict[str, list[str]] = {}
     edges = db.execute(
-        "SELECT summary_id, parent_summary_id FROM json_each(?) CROSS JOIN summary_parents ON summary_id = value"
-        " ORDER BY summary_id, ordinal",
+        "SELECT summary_id, parent_summary_id FROM json_each(?)"
+        " CROSS JOIN summary_parents ON summary_id = value ORDER BY summary_id, ordinal",
         (wanted,),
     )
     for summary_id, source_id in edges:
         sources.setdefault(summary_id, []).append(source_id)
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM json_each(?) CROSS JOIN summaries ON summary_id = value ORDER BY key", (wanted,)
+        f"SELECT {_COLUMNS} FROM json_each(?)"
+        " CROSS JOIN summaries ON summary_id = value ORDER BY key",
+        (wanted,),
     )
     return [_summary(row, sources.get(str(row[0]), [])) for row in rows]
 
@@ -72,11 +77,13 @@ def by_id(db: apsw.Connection, summary_ids: Sequence[str]) -> list[StoredSummary
 def page(
     db: apsw.Connection, conversation_id: int, *, after: tuple[str, str], limit: int
 ) -> list[StoredSummary]:
-    """Return up to `limit` summaries of a conversation after (created_at, summary_id), oldest first."""
+    """Return up to `limit` summaries of a conversation after (created_at, summary_id), oldest
+    first."""
     ids = [
         str(summary_id)
         for (summary_id,) in db.execute(
-            "SELECT summary_id FROM summaries WHERE conversation_id = ? AND (created_at, summary_id) > (?, ?)"
+            "SELECT summary_id FROM summaries"
+            " WHERE conversation_id = ? AND (created_at, summary_id) > (?, ?)"
             " ORDER BY created_at, summary_id LIMIT ?",
             (conversation_id, *after, limit),
         )
@@ -86,17 +93,17 @@ def page(
 
 def _check_plan(db: apsw.Connection, conversation_id: int, new: NewSummary) -> tuple[int, int]:
     """Return (items, tokens) that will be replaced, all of which must be as planned."""
-    rows = db.execute(
+    rows: list[tuple[Any, ...]] = db.execute(
         "SELECT message_id, summary_id, wire_tokens FROM context_items"
         " WHERE conversation_id = ? AND ordinal BETWEEN ? AND ? ORDER BY ordinal",
         (conversation_id, new.first_ordinal, new.last_ordinal),
     ).fetchall()
     found = [message_id if summary_id is None else summary_id for message_id, summary_id, _ in rows]
-    planned: list[object] = list(new.message_ids or new.summary.source_ids)
+    planned: list[Any] = list(new.message_ids or new.summary.source_ids)
     if found != planned:
         raise PlanStaleError(
-            f"conversation {conversation_id}: context items {new.first_ordinal} to {new.last_ordinal} changed"
-            " while they were being summarised",
+            f"conversation {conversation_id}: context items {new.first_ordinal}"
+            f" to {new.last_ordinal} changed while they were being summarised",
             hint="compact again; nothing was published",
         )
     return len(rows), sum(tokens for _, _, tokens in rows)
@@ -105,7 +112,8 @@ def _check_plan(db: apsw.Connection, conversation_id: int, new: NewSummary) -> t
 def _insert_summary(db: apsw.Connection, new: NewSummary) -> None:
     summary = new.summary
     db.execute(
-        f"INSERT INTO summaries ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO summaries ({_COLUMNS})"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
             summary.summary_id,
             summary.conversation_id,
@@ -147,7 +155,8 @@ def _count(
         " frontier_summary_tokens = frontier_summary_tokens - :summary_tokens + :wire,"
         " covered_source_tokens = covered_source_tokens + :covered,"
         " leaf_count = leaf_count + :leaf, condensed_count = condensed_count + :condensed,"
-        " fallback_count = fallback_count + :fallback, truncated_count = truncated_count + :truncated,"
+        " fallback_count = fallback_count + :fallback,"
+        " truncated_count = truncated_count + :truncated,"
         " view_revision = view_revision + 1, updated_at = :now WHERE conversation_id = :id"
         " RETURNING frontier_tokens, view_revision",
         {
@@ -169,9 +178,7 @@ def _count(
 
 
 def _summary(row: tuple[object, ...], source_ids: list[str]) -> StoredSummary:
-    fields = dict(
-        zip([name.strip() for name in _COLUMNS.split(",")], row, strict=True)
-    )
+    fields = dict(zip([name.strip() for name in _COLUMNS.split(",")], row, strict=True))
     fields["truncated"] = bool(fields["truncated"])
     fields["file_ids"] = json.loads(str(fields["file_ids"]))
     return StoredSummary(**fields, source_ids=source_ids)  # type: ignore[arg-type]

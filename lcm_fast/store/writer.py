@@ -1,8 +1,9 @@
 """The one writer of a process: group commit.
 
-Callers queue a prepared write and ask for the lock; whoever gets it applies all that is queued in one
-transaction, a savepoint each, commits once and wakes the others. An entry that fails rolls back to its
-savepoint and raises for its caller alone. Must not know what is written (design: architecture, section 5).
+Callers queue a prepared write and ask for the lock; whoever gets it applies all that is queued in
+one transaction, a savepoint each, commits once and wakes the others. An entry that fails rolls back
+to its savepoint and raises for its caller alone. Must not know what is written (design:
+architecture, section 5).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
+from ..errors import DatabaseError
 from .connection import as_store_errors
 
 __all__ = ["Writer"]
@@ -29,15 +31,15 @@ class _Entry(Generic[T]):
         self.apply = apply
         self.done = False
         self.result: T | None = None
-        self.error: BaseException | None = None
+        self.error: Exception | None = None
 
 
 class Writer:
     """Serialises writes on one connection.
 
-    Threading: `submit` may be called from any thread. An entry's function runs on the thread that holds the
-    lock, which need not be its caller's; it must touch nothing but its arguments and may run again when the
-    group it was in is lost to another entry's failure.
+    Threading: `submit` may be called from any thread. An entry's function runs on the thread that
+    holds the lock, which need not be its caller's; it must touch nothing but its arguments and may
+    run again when the group it was in is lost to another entry's failure.
     """
 
     def __init__(self, db: apsw.Connection, path: str) -> None:
@@ -59,7 +61,7 @@ class Writer:
         entry = _Entry(apply)
         self._queue.append(entry)
         with self._lock:
-            if not entry.done:
+            while not entry.done:
                 self._commit_group()
         if entry.error is not None:
             raise entry.error
@@ -71,18 +73,22 @@ class Writer:
             self._db.close()
 
     def _commit_group(self) -> None:
-        """Commit what is queued; the caller's own entry is among it, since it was queued before the lock."""
+        """Commit the oldest entries queued; each of them is done afterwards, whatever happens."""
         group: list[_Entry[Any]] = []
         while self._queue and len(group) < _GROUP_LIMIT:
             group.append(self._queue.popleft())
         remaining = group
-        while remaining:
-            remaining = self._attempt(remaining)
-        if self._queue:  # a queue longer than a group: nobody else may be waiting for the lock
-            self._commit_group()
+        try:
+            while remaining:
+                remaining = self._attempt(remaining)
+        finally:
+            self._roll_back()
+            for entry in group:
+                if not entry.done:  # interrupted: its caller waits on another thread
+                    _fail([entry], _interrupted(self._path))
 
     def _attempt(self, group: list[_Entry[Any]]) -> list[_Entry[Any]]:
-        """Run one transaction; return the entries to run again because another one's failure ended it."""
+        """Run one transaction; return what must run again as another entry's failure ended it."""
         try:
             with as_store_errors(self._path, "starting a write"):
                 self._db.execute("BEGIN IMMEDIATE")
@@ -113,7 +119,7 @@ class Writer:
                     self._db.execute("SAVEPOINT entry")
                     entry.result = entry.apply(self._db)
                     self._db.execute("RELEASE entry")
-        except BaseException as error:  # the lock holder may be another thread: the caller re-raises it
+        except Exception as error:  # raised again by the entry's caller, maybe another thread
             entry.error, entry.done = error, True
             if self._db.in_transaction:
                 self._db.execute("ROLLBACK" if alone else "ROLLBACK TO entry; RELEASE entry")
@@ -123,6 +129,10 @@ class Writer:
     def _roll_back(self) -> None:
         if self._db.in_transaction:
             self._db.execute("ROLLBACK")
+
+
+def _interrupted(path: str) -> DatabaseError:
+    return DatabaseError(f"{path}: the write was interrupted", hint="try again")
 
 
 def _fail(group: list[_Entry[Any]], error: Exception) -> list[_Entry[Any]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..engine import Engine
-from ..errors import LcmError
+from ..errors import DatabaseError, LcmError
 from ..store import Store, audit
 from .status import look_at
 
@@ -59,8 +59,13 @@ def doctor(engine_or_path: Engine | str | os.PathLike[str]) -> DoctorReport:
 
     Complexity: reads whole tables; not for a turn.
     """
-    with look_at(engine_or_path) as (store, _):
-        checks = [_run(check, store) for check in _CHECKS]
+    try:
+        with look_at(engine_or_path) as (store, _):
+            checks = [_run(check, store) for check in _CHECKS]
+    except DatabaseError as error:
+        if error.code != "damaged":
+            raise
+        checks = [_not_run("integrity", error)]
     return DoctorReport(all(check.ok for check in checks), checks)
 
 
@@ -76,12 +81,17 @@ def _run(question: _Question, store: Store) -> Check:
     try:
         affected, samples = question.ask(store)
     except LcmError as error:
-        return Check(question.name, False, error.detail, error.hint, 1)
+        return _not_run(question.name, error)
     if not affected:
         return Check(question.name, True, question.fine, "", 0)
     shown = "; ".join(samples)
     more = f"; and {affected - len(samples)} more" if affected > len(samples) else ""
     return Check(question.name, False, shown + more, question.hint, affected)
+
+
+def _not_run(name: str, error: LcmError) -> Check:
+    hint = _RESTORE if error.code == "damaged" else error.hint
+    return Check(name, False, error.detail, hint, 1)
 
 
 def _large_files(store: Store) -> audit.Finding:
@@ -98,8 +108,12 @@ def _large_files(store: Store) -> audit.Finding:
 _RESTORE = "restore a backup; the record may be damaged"
 _REPORT = "this is a bug: please report it with this line"
 _CHECKS = (
-    _Question("integrity", Store.check_integrity, "pages, indexes and constraints are sound", _RESTORE),
-    _Question("foreign_keys", Store.check_foreign_keys, "every reference leads somewhere", _RESTORE),
+    _Question(
+        "integrity", Store.check_integrity, "pages, indexes and constraints are sound", _RESTORE
+    ),
+    _Question(
+        "foreign_keys", Store.check_foreign_keys, "every reference leads somewhere", _RESTORE
+    ),
     _Question(
         "coverage",
         lambda store: store.audit(audit.COVERAGE),

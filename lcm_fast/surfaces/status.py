@@ -150,19 +150,29 @@ def _problems(
 ) -> list[dict[str, str]]:
     found = [{"severity": "note", **note.to_dict()} for note in config.notes]
     if not config.enabled:
-        found.append(_problem("note", "disabled", "enabled is false: nothing is stored", "set enabled to true"))
+        found.append(
+            _problem(
+                "note", "disabled", "enabled is false: nothing is stored", "set enabled to true"
+            )
+        )
     if MISSING:
         detail = f"no compiled kernel of: {', '.join(MISSING)}; the slow reference ones are used"
         found.append(_problem("warning", "missing_kernels", detail, "reinstall with a C compiler"))
     if work["frozen"]:
         detail = f"{work['frozen']} session files cannot be read on"
-        found.append(_problem("error", "frozen", detail, "`lcm-fast doctor` names them and since when"))
+        found.append(
+            _problem("error", "frozen", detail, "`lcm-fast doctor` names them and since when")
+        )
     if sums["fallback_count"]:
         detail = f"{sums['fallback_count']} summaries are deterministic fallbacks"
-        found.append(_problem("warning", "fallback_summaries", detail, "`lcm-fast doctor` names them"))
+        found.append(
+            _problem("warning", "fallback_summaries", detail, "`lcm-fast doctor` names them")
+        )
     if sums["truncated_count"]:
         detail = f"{sums['truncated_count']} summaries were cut at their size limit"
-        found.append(_problem("warning", "truncated_summaries", detail, "`lcm-fast doctor` names them"))
+        found.append(
+            _problem("warning", "truncated_summaries", detail, "`lcm-fast doctor` names them")
+        )
     return found
 
 

@@ -1,4 +1,4 @@
-"""Session files of other programs: read them, and know what their messages mean (no database here)."""
+"""Session files of other programs: read them, know what their messages mean. No database here."""
 
 from .envelope import body_of, message_of
 from .reader import ReadReport, Transcript, open_transcript

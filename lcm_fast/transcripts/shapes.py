@@ -1,8 +1,8 @@
 """What the known message shapes mean: role, text, tool calls and results, what a model reads.
 
-OpenClaw and pi (`toolCall` blocks, `toolResult` messages), OpenAI chat (`tool_calls`, role `tool`), OpenAI
-Responses items and Anthropic (`tool_use` and `tool_result` blocks). Must not touch files or the database
-(spec: storage 2.2 to 2.7; decisions 4 and 5).
+OpenClaw and pi (`toolCall` blocks, `toolResult` messages), OpenAI chat (`tool_calls`, role `tool`),
+OpenAI Responses items and Anthropic (`tool_use` and `tool_result` blocks). Must not touch files or
+the database (spec: storage 2.2 to 2.7; decisions 4 and 5).
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 import msgspec
 
 from ..types import Role, Shape, ToolCall
+from .kinds import CALL_TYPES, PICTURE_TYPES, REASONING_TYPES, RESULT_TYPES
+from .message_text import content_of
 
 __all__ = [
     "CALL_ID_KEYS",
@@ -37,14 +39,11 @@ __all__ = [
     "wire_form",
 ]
 
-CALL_TYPES = frozenset(
-    {"toolCall", "tool_call", "toolUse", "tool_use", "tool-use", "functionCall", "function_call"}
-)
-RESULT_TYPES = frozenset({"toolResult", "tool_result", "tool_use_result", "function_call_output"})
-REASONING_TYPES = frozenset({"thinking", "redacted_thinking", "reasoning"})
-PICTURE_TYPES = frozenset({"image", "image_url", "input_image"})
 CALL_ID_KEYS = ("toolCallId", "tool_call_id", "toolUseId", "tool_use_id", "call_id")
 
+# Fields that say something to a model without any content.
+_SPEAKING_KEYS = ("reasoning_content", "refusal", "function_call")
+_RESULT_KEYS = ("toolName", "isError", "is_error", "output")
 # Fields of a message that a model reads; the others are for hosts and for the record.
 _FACE_KEYS = frozenset(
     {
@@ -53,52 +52,28 @@ _FACE_KEYS = frozenset(
         "type",
         "name",
         "tool_calls",
-        "function_call",
-        "toolName",
-        "isError",
-        "is_error",
-        "reasoning_content",
-        "refusal",
+        "summary",
         "arguments",
-        "output",
+        *_SPEAKING_KEYS,
+        *_RESULT_KEYS,
         *CALL_ID_KEYS,
-    }
-)
-# Fields of a block that never reach a model as text (decision 4).
-_UNREAD_BLOCK_KEYS = frozenset(
-    {
-        "partialJson",
-        "partialArgs",
-        "thinkingSignature",
-        "thoughtSignature",
-        "textSignature",
-        "signature",
-        "encrypted_content",
-        "cache_control",
     }
 )
 # What hosts keep for their own display; an assembly leaves it out.
 _HOST_ONLY_KEYS = frozenset({"details"})
 _HOST_ONLY_BLOCK_KEYS = frozenset({"partialJson", "partialArgs"})
+_SIGNATURE_KEYS = frozenset({"thinkingSignature", "thoughtSignature", "textSignature", "signature"})
+# Fields of a block that never reach a model as text (decision 4).
+_UNREAD_BLOCK_KEYS = (
+    _HOST_ONLY_BLOCK_KEYS | _SIGNATURE_KEYS | {"encrypted_content", "cache_control"}
+)
 
-# Spec B5: a string of this many characters under one of these keys is a binary payload, priced flat.
+# Spec B5: so long a string under one of these keys is a binary payload, priced flat.
 _OPAQUE_CHARS = 4096
 _OPAQUE_KEYS = frozenset({"data", "image", "imageData", "image_data", "base64", "bytes", "source"})
+_FACE_NESTED_KEYS = _OPAQUE_KEYS | {"image_url", "content"}
 _OPAQUE_TEXT = "[opaque binary payload]"
 OPAQUE_TOKENS = 1600
-
-_TEXT_KEYS = ("text", "transcript", "transcription", "message", "summary")
-_LIST_KEYS = (
-    "segments",
-    "utterances",
-    "paragraphs",
-    "alternatives",
-    "words",
-    "items",
-    "results",
-)
-_NESTED_KEYS = ("content", "output", "result", "payload", "data", "value")
-_MAX_TEXT_DEPTH = 6
 
 _ROLES: Mapping[str, Role] = {
     "user": "user",
@@ -111,8 +86,10 @@ _ROLES: Mapping[str, Role] = {
     "bashExecution": "user",
 }
 
+# How deep payloads are looked for inside one another.
+_MAX_DEPTH = 6
+
 _encode_sorted = msgspec.json.Encoder(order="sorted").encode
-_decode = msgspec.json.decode
 
 
 def role_of(body: Mapping[str, Any]) -> Role | None:
@@ -177,7 +154,8 @@ def call_arguments(body: Mapping[str, Any]) -> list[tuple[str, Any]]:
         if isinstance(carrier, dict) and carrier.get("type") in CALL_TYPES:
             arguments = carrier.get("arguments", carrier.get("input"))
             found.append((str(carrier.get("name") or "unknown"), arguments))
-    for call in body.get("tool_calls") or ():
+    chat_calls = body.get("tool_calls")
+    for call in chat_calls if isinstance(chat_calls, list) else ():
         function = call.get("function") if isinstance(call, dict) else None
         if isinstance(function, dict):
             found.append((str(function.get("name") or "unknown"), function.get("arguments")))
@@ -217,38 +195,6 @@ def tool_name_of(body: Mapping[str, Any]) -> str | None:
 def is_terminal(body: Mapping[str, Any]) -> bool:
     """Tell whether an assistant message was cut off: its unanswered calls will stay unanswered."""
     return body.get("stopReason", body.get("stop_reason")) in ("error", "aborted")
-
-
-def content_of(body: Mapping[str, Any]) -> str:
-    """Return the text of a message (spec storage 2.3), with tool results' text kept.
-
-    Reasoning, tool calls and images have no text of their own here; they stay in the record.
-
-    >>> content_of({"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image"}]})
-    'see'
-    >>> content_of({"role": "bashExecution", "command": "ls", "output": "a"})
-    '$ ls\\na'
-    """
-    if "content" not in body:
-        output = body.get("output")
-        if output is None:
-            return ""
-        if body.get("type") in RESULT_TYPES:
-            return _structured_text(output, 0) or ""
-        return f"$ {body.get('command') or ''}\n{output}"
-    content = body["content"]
-    if isinstance(content, list) and len(content) == 1:  # the common case, without recursion
-        block = content[0]
-        if isinstance(block, dict) and block.get("type") == "text":
-            text = block.get("text")
-            if isinstance(text, str) and text:
-                return text
-    text = _structured_text(content, 0)
-    if text is not None:
-        return text
-    if content is None or content == [] or _only_unread_blocks(content):
-        return ""
-    return _dumps(content)
 
 
 def model_face(body: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
@@ -297,7 +243,7 @@ def content_token_count(
     elif isinstance(content, list):
         total = _blocks_token_count(content, role, count_tokens)
     else:
-        total = count_tokens(_dumps(face)) if content is not None else 0
+        total = 0 if content is None else count_tokens(_dumps([content]))
     reasoning = face.get("reasoning_content")
     if isinstance(reasoning, str):
         total += count_tokens(reasoning)
@@ -308,7 +254,8 @@ def content_token_count(
 
 
 def wire_form(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the message as an assembly gives it back: its shape and fields kept, host display data left out."""
+    """Return the message as an assembly gives it back: its shape and fields kept, host display data
+    left out."""
     if "command" in body and "content" not in body:
         return {"role": "user", "content": content_of(body)}
     wire = {key: value for key, value in body.items() if key not in _HOST_ONLY_KEYS}
@@ -319,17 +266,24 @@ def wire_form(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_empty(body: Mapping[str, Any]) -> bool:
-    """Tell whether a model would be sent nothing: no text, no call, no result, no picture (spec R18)."""
-    if tool_answers(body) or tool_calls(body):
-        return False
-    if "command" in body or body.get("reasoning_content"):
-        return False
+    """Tell whether a model would be sent nothing (spec R18).
+
+    Nothing is no text, no call, no result, no picture.
+    """
+    return _is_blank(body) and not tool_calls(body) and not tool_answers(body)
+
+
+def _is_blank(body: Mapping[str, Any]) -> bool:
     content = body.get("content")
     if isinstance(content, str):
-        return not content.strip()
-    if not isinstance(content, list):
-        return content is None and not body.get("output")
-    return all(_is_blank_block(block) for block in content)
+        if content and not content.isspace():
+            return False
+    elif isinstance(content, list):
+        if not all(map(_is_blank_block, content)):
+            return False
+    elif content is not None or body.get("output"):
+        return False
+    return "command" not in body and not any(map(body.get, _SPEAKING_KEYS))
 
 
 def _add_call(calls: list[ToolCall], call_id: Any, name: Any) -> None:
@@ -360,72 +314,10 @@ def _is_blank_block(block: Any) -> bool:
     return kind in REASONING_TYPES
 
 
-def _only_unread_blocks(content: Any) -> bool:
-    return isinstance(content, list) and all(
-        isinstance(block, dict)
-        and block.get("type") in (CALL_TYPES | RESULT_TYPES | REASONING_TYPES | PICTURE_TYPES | {"text"})
-        for block in content
-    )
-
-
-def _structured_text(value: Any, depth: int) -> str | None:
-    """Return the text inside a value, or None when it holds none (spec storage 2.3.1 to 2.3.4)."""
-    if value is None or depth > _MAX_TEXT_DEPTH:
-        return None
-    if isinstance(value, str):
-        return _text_of_string(value, depth)
-    if isinstance(value, list):
-        return _join_texts(value, depth)
-    if isinstance(value, dict):
-        return _text_of_object(value, depth)
-    return None
-
-
-def _text_of_string(value: str, depth: int) -> str:
-    stripped = value.strip()
-    if stripped[:1] + stripped[-1:] in ("{}", "[]"):
-        try:
-            inner = _structured_text(_decode(stripped), depth + 1)
-        except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            return value
-        if inner:
-            return inner
-    return value
-
-
-def _text_of_object(value: Mapping[str, Any], depth: int) -> str | None:
-    kind = value.get("type")
-    if kind in REASONING_TYPES or kind in CALL_TYPES:
-        return None
-    if kind in PICTURE_TYPES:
-        return None
-    for key in _TEXT_KEYS:
-        text = value.get(key)
-        if isinstance(text, str) and text.strip():
-            return text
-    for key in _LIST_KEYS:
-        items = value.get(key)
-        if isinstance(items, list) and (joined := _join_texts(items, depth)):
-            return joined
-    for key in _NESTED_KEYS:
-        nested = _structured_text(value.get(key), depth + 1)
-        if nested and nested.strip():
-            return nested
-    return None
-
-
-def _join_texts(items: list[Any], depth: int) -> str | None:
-    texts = [
-        text for item in items if (text := _structured_text(item, depth + 1)) and text.strip()
-    ]
-    return "\n".join(texts) if texts else None
-
-
-def _face_block(block: Any) -> tuple[Any, int]:
-    if type(block) is not dict:
+def _face_block(block: Any, depth: int = 0) -> tuple[Any, int]:
+    if type(block) is not dict or depth > _MAX_DEPTH:
         return block, 0
-    kind = block.get("type")
-    if kind in REASONING_TYPES and not _readable_reasoning(block):
+    if block.get("type") in REASONING_TYPES and not _readable_reasoning(block):
         return None, 0
     shown: dict[str, Any] = {}
     opaque = 0
@@ -436,8 +328,8 @@ def _face_block(block: Any) -> tuple[Any, int]:
             if len(value) >= _OPAQUE_CHARS and _is_opaque(key, value):
                 opaque += 1
                 value = _OPAQUE_TEXT  # noqa: PLW2901
-        elif (key in _OPAQUE_KEYS or key == "image_url" or key == "content") and value:
-            value, nested = _mask_opaque(value)  # noqa: PLW2901
+        elif key in _FACE_NESTED_KEYS and value:
+            value, nested = _mask_opaque(value, depth + 1)  # noqa: PLW2901
             opaque += nested
         shown[key] = value
     return shown, opaque
@@ -447,14 +339,12 @@ def _readable_reasoning(block: Mapping[str, Any]) -> bool:
     return any(block.get(key) for key in ("thinking", "text", "summary", "content"))
 
 
-def _mask_opaque(value: Any) -> tuple[Any, int]:
+def _mask_opaque(value: Any, depth: int) -> tuple[Any, int]:
     """Replace binary payloads in a nested value (an image's source, a result's blocks)."""
     if isinstance(value, list):
-        masked = [_face_block(item) for item in value]
+        masked = [_face_block(item, depth) for item in value]
         return [item for item, _ in masked if item is not None], sum(count for _, count in masked)
-    if isinstance(value, dict):
-        return _face_block(value)
-    return value, 0
+    return _face_block(value, depth)
 
 
 def _is_opaque(key: str, value: str) -> bool:
@@ -473,9 +363,7 @@ def _looks_like_base64(head: str) -> bool:
 _BASE64_PUNCTUATION = str.maketrans("", "", "+/=\r\n")
 
 
-def _blocks_token_count(
-    blocks: list[Any], role: Role, count_tokens: Callable[[str], int]
-) -> int:
+def _blocks_token_count(blocks: list[Any], role: Role, count_tokens: Callable[[str], int]) -> int:
     if not blocks:
         return 0
     if role == "user" and len(blocks) == 1:

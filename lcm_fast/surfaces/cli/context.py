@@ -1,0 +1,145 @@
+"""The verbs on one conversation's context: ``assemble`` and ``compact``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...config import system_zone
+from ...ingest.normalise import iso_time
+from ...summarize.timestamps import format_time
+from ...transcripts import shapes
+from .drawing import progress
+from .failures import EXIT_PROBLEMS
+from .invocation import (
+    Invocation,
+    budget_option,
+    conversation_options,
+    global_options,
+    pass_invocation,
+    require_conversation,
+)
+from .output import (
+    WIDTH,
+    check_target,
+    counted,
+    encode_json,
+    one_line,
+    say,
+    say_json,
+    write_private,
+)
+from .report import compaction_section, output_section
+
+__all__ = ["assemble", "compact"]
+
+_LINES_SHOWN = 6
+
+
+@click.command(short_help="Print or write the context for the next model call.")
+@conversation_options
+@budget_option(required=True)
+@click.option("--prompt", metavar="TEXT", help="The next message; room for it is kept free.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, readable=False),
+    metavar="FILE",
+    help="Write the messages there, as a JSON array, instead of showing them.",
+)
+@global_options
+@pass_invocation
+def assemble(
+    invocation: Invocation,
+    *,
+    session_key: str | None,
+    session_id: str | None,
+    budget: int,
+    prompt: str | None,
+    out: Path | None,
+) -> None:
+    """Choose the best context of a conversation within a token budget; changes nothing."""
+    require_conversation(session_key, session_id)
+    check_target(out)
+    with invocation.reading() as engine:
+        conversation = engine.conversation(session_key=session_key, session_id=session_id)
+        assembly = engine.assemble(
+            session_key=session_key, session_id=session_id, token_budget=budget, prompt=prompt
+        )
+        zone = engine.config.timezone or system_zone()
+    if out is not None:
+        write_private(out, encode_json(assembly.messages, indent=1) + b"\n")
+    if invocation.as_json:
+        about = {"session_key": conversation.session_key, "out": str(out) if out else None}
+        say_json({"ok": True, **about, **assembly.to_dict()})
+        return
+    if out is None:
+        for number, message in enumerate(assembly.messages, 1):
+            say("\n".join(_shown(number, message, zone)))
+    say(output_section(assembly))
+
+
+def _shown(number: int, message: Mapping[str, Any], zone: str) -> Iterator[str]:
+    """Yield the lines that show one message: who, when, the first of what."""
+    role = str(message.get("role") or message.get("type"))
+    when = format_time(iso_time(message.get("timestamp")), zone)
+    names = [shapes.tool_name_of(message)] if shapes.tool_answers(message) else []
+    if calls := [call.name for call in shapes.tool_calls(message)]:
+        names.append(f"calls {', '.join(calls)}")
+    yield "  ".join(filter(None, [f"{number:>4}  {role}", when, *names]))
+    lines = [line for line in shapes.content_of(message).splitlines() if line.strip()]
+    for line in lines[:_LINES_SHOWN]:
+        yield " " * 6 + one_line(line, WIDTH - 6)
+    if len(lines) > _LINES_SHOWN:
+        yield " " * 6 + f"({counted(len(lines) - _LINES_SHOWN, 'more line')})"
+
+
+@click.command(short_help="Summarise what is old until a conversation fits.")
+@conversation_options
+@budget_option(required=True)
+@click.option("--force", is_flag=True, help="Summarise all that can be, even when it fits.")
+@click.option(
+    "--target",
+    type=click.Choice(["threshold", "budget"]),
+    default="threshold",
+    show_default=True,
+    help="Fit contextThreshold of the budget, or the budget itself.",
+)
+@click.option("--instructions", metavar="TEXT", help="For the summariser.")
+@global_options
+@pass_invocation
+def compact(
+    invocation: Invocation,
+    *,
+    session_key: str | None,
+    session_id: str | None,
+    budget: int,
+    force: bool,
+    target: str,
+    instructions: str | None,
+) -> None:
+    """Summarise old messages of a conversation until it is under its target."""
+    require_conversation(session_key, session_id)
+    with invocation.reading() as engine:
+        # A memory is not made only to find nothing in it.
+        engine.conversation(session_key=session_key, session_id=session_id)
+    with invocation.writing() as engine, progress(is_long=True) as bar:
+        bar.begin("compacting")
+        result = engine.compact(
+            session_key=session_key,
+            session_id=session_id,
+            token_budget=budget,
+            force=force,
+            target=target,
+            instructions=instructions,
+            progress=bar.note,
+        )
+        conversation = engine.conversation(session_key=session_key, session_id=session_id)
+    failed = result.status == "failed"
+    if invocation.as_json:
+        say_json({"ok": not failed, "session_key": conversation.session_key, **result.to_dict()})
+    else:
+        say(compaction_section(result, conversation))
+    click.get_current_context().exit(EXIT_PROBLEMS if failed else 0)

@@ -1,0 +1,100 @@
+"""What people read about a job: what went in, what was compacted, what came out, and why.
+
+Pure functions from results to text of `WIDTH` columns.
+"""
+
+from __future__ import annotations
+
+from ...assembly import Assembly
+from ...compaction import CompactionResult
+from ...ingest import BootstrapResult
+from ...store import Conversation
+from .output import counted, section
+
+__all__ = ["compaction_section", "ingest_section", "messages_per_second", "output_section"]
+
+_SPANS_SHOWN = 3
+
+
+def messages_per_second(result: BootstrapResult) -> float:
+    """Return how many messages, new or known, were read and stored in a second."""
+    seconds = max(result.duration_ms, 0.001) / 1000
+    return round((result.ingested + result.duplicates) / seconds, 1)
+
+
+def ingest_section(result: BootstrapResult) -> str:
+    """Return what went in."""
+    paragraphs = [
+        f"{result.ingested:,} new ({counted(result.tokens, 'token')}),"
+        f" {result.duplicates:,} known before; {messages_per_second(result):,.0f} messages/s",
+        f"{counted(result.bytes_read, 'byte')} of format {result.format}",
+    ]
+    if result.abandoned:
+        paragraphs.append(
+            f"{counted(result.abandoned, 'message')} on abandoned branches: stored, not shown"
+        )
+    if result.carried:
+        paragraphs.append(
+            f"{counted(result.carried, 'entry', 'entries')} without a message: kept for the export"
+        )
+    if result.unreadable:
+        paragraphs.append(_unreadable(result))
+    if result.pending_bytes:
+        paragraphs.append(
+            f"the last line is unfinished ({counted(result.pending_bytes, 'byte')}): it waits for"
+            " the next read"
+        )
+    return section("in", paragraphs)
+
+
+def _unreadable(result: BootstrapResult) -> str:
+    shown = result.unreadable_spans[:_SPANS_SHOWN]
+    places = [f"byte {span.offset:,} ({span.reason})" for span in shown]
+    more = result.unreadable - len(shown)
+    if more > 0:
+        places.append(f"{more:,} more")
+    return f"NOT READ: {counted(result.unreadable, 'piece')}, at {', '.join(places)}"
+
+
+def compaction_section(result: CompactionResult, conversation: Conversation) -> str:
+    """Return what compaction did and why."""
+    made = [f"{count:,} {level}" for level, count in result.levels.items() if count]
+    paragraphs = [f"{result.status}: {result.reason}"]
+    if result.summaries_created:
+        paragraphs.append(
+            f"{result.tokens_before:,} -> {result.tokens_after:,} tokens, target"
+            f" {result.target_tokens:,}"
+        )
+        noun = counted(result.summaries_created, "summary", "summaries")
+        paragraphs.append(f"{noun} made ({', '.join(made)}) in {result.duration_ms:,.0f} ms")
+    else:
+        paragraphs.append(f"{result.tokens_after:,} tokens, target {result.target_tokens:,}")
+    if conversation.leaf_count:
+        paragraphs.append(
+            f"in all {conversation.leaf_count:,} leaf and {conversation.condensed_count:,}"
+            f" condensed summaries of {counted(conversation.covered_source_tokens, 'token')}"
+        )
+    return section("compact", paragraphs)
+
+
+def output_section(assembly: Assembly) -> str:
+    """Return what came out and why."""
+    stats = assembly.stats
+    paragraphs = [
+        f"{counted(len(assembly.messages), 'message')}, {assembly.estimated_tokens:,} of"
+        f" {counted(assembly.token_budget, 'token')}; selection {stats.selection}",
+        stats.reason,
+        f"chosen from {counted(stats.raw_messages, 'message')} and"
+        f" {counted(stats.summaries, 'summary', 'summaries')}; {stats.dropped:,} left out;"
+        f" fresh tail {counted(assembly.fresh_tail.count, 'message')},"
+        f" {counted(assembly.fresh_tail.tokens, 'token')}",
+    ]
+    if stats.unsent:
+        paragraphs.append(f"{counted(stats.unsent, 'item')} with nothing to send to a model")
+    if stats.placeholders:
+        paragraphs.append(
+            f"{counted(stats.placeholders, 'placeholder')} for calls or results the record lacks"
+        )
+    if stats.cut:
+        paragraphs.append(f"{counted(stats.cut, 'message')} shown in part")
+    return section("out", paragraphs)

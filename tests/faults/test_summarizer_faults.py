@@ -1,0 +1,178 @@
+"""What a summariser can do wrong, and what the memory keeps all the same."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from conformance.frontiers import Recorder, depths_of, frontier_of, ingest_turns, open_engine
+from conftest import violations
+
+from lcm_fast.engine import Engine
+from lcm_fast.summarize import SummaryRequest
+
+CONFIG: dict[str, Any] = {"fresh_tail_count": 2, "leaf_chunk_tokens": 200}
+
+
+def loaded(database: Path, summarise: Callable[[SummaryRequest], str]) -> Engine:
+    """An engine with nine leaves to make."""
+    engine = open_engine(database, summarise, **CONFIG)
+    ingest_turns(engine, 20, 100)
+    return engine
+
+
+def failing_at(call: int, error: BaseException) -> Callable[[SummaryRequest], str]:
+    """A summariser whose n-th call raises."""
+    recorder = Recorder(tokens=5)
+
+    def summarise(request: SummaryRequest) -> str:
+        answer = recorder(request)
+        if len(recorder.requests) == call:
+            raise error
+        return answer
+
+    return summarise
+
+
+def test_a_failure_is_a_status_with_its_cause(database: Path) -> None:
+    with loaded(database, failing_at(1, ConnectionError("no route"))) as engine:
+        result = engine.compact(token_budget=256)
+    assert result.status == "failed"
+    assert "ConnectionError: no route" in result.reason
+
+
+def test_what_was_published_before_a_failure_stays(database: Path) -> None:
+    with loaded(database, failing_at(4, ConnectionError("no route"))) as engine:
+        result = engine.compact(token_budget=256)
+        assert depths_of(engine)[:4] == [0, 0, 0, -1]
+        assert violations(engine.store) == []
+    assert (result.summaries_created, result.passes) == (3, 4)
+
+
+def test_the_run_after_a_failure_goes_on_where_it_stopped(database: Path) -> None:
+    with loaded(database, failing_at(4, ConnectionError("no route"))) as engine:
+        engine.compact(token_budget=256)
+        result = engine.compact(token_budget=256)
+    assert (result.status, result.summaries_created) == ("done", 6)
+
+
+def test_an_interrupt_passes_and_leaves_the_view_whole(database: Path) -> None:
+    with loaded(database, failing_at(3, KeyboardInterrupt())) as engine:
+        with pytest.raises(KeyboardInterrupt):
+            engine.compact(token_budget=256)
+        assert violations(engine.store) == []
+        assert engine.conversation().leaf_count == 2
+
+
+@pytest.mark.parametrize("answer", [None, 42, b"bytes", ["text"]])
+def test_an_answer_that_is_no_text_is_a_failure(database: Path, answer: Any) -> None:
+    with loaded(database, lambda request: answer) as engine:
+        result = engine.compact(token_budget=256)
+    assert result.status == "failed"
+    assert type(answer).__name__ in result.reason
+
+
+def test_a_message_stored_during_a_call_is_counted_and_kept(database: Path) -> None:
+    engines: list[Engine] = []
+
+    def summarise(request: SummaryRequest) -> str:
+        engines[0].ingest([{"role": "user", "content": f"meanwhile {id(request)} ¤"}])
+        return "¤"
+
+    with loaded(database, summarise) as engine:
+        engines.append(engine)
+        result = engine.compact(token_budget=256)
+        assert engine.conversation().message_count == 20 + result.passes
+        assert engine.conversation().frontier_tokens == result.tokens_after
+
+
+def test_another_thread_stores_while_the_summariser_is_at_work(database: Path) -> None:
+    engines: list[Engine] = []
+
+    def summarise(request: SummaryRequest) -> str:
+        turn = {"role": "user", "content": f"meanwhile {id(request)}"}
+        other = threading.Thread(target=lambda: engines[0].ingest([turn]))
+        other.start()
+        other.join(timeout=30)
+        assert not other.is_alive()
+        return "¤"
+
+    with loaded(database, summarise) as engine:
+        engines.append(engine)
+        assert engine.compact(token_budget=256).status == "done"
+
+
+def test_a_plan_that_another_compaction_carried_out_is_given_up(database: Path) -> None:
+    engines: list[Engine] = []
+    depth = 0
+
+    def summarise(request: SummaryRequest) -> str:
+        nonlocal depth
+        depth += 1
+        if depth == 1:
+            engines[0].compact(token_budget=256)
+        return f"{depth}¤"
+
+    with loaded(database, summarise) as engine:
+        engines.append(engine)
+        result = engine.compact(token_budget=256)
+        assert violations(engine.store) == []
+    assert (result.status, result.summaries_created, result.passes) == ("nothing", 0, 1)
+
+
+def test_plans_that_always_go_stale_end_at_the_passes_of_a_sweep(database: Path) -> None:
+    """Another compaction is always one chunk ahead."""
+    engines: list[Engine] = []
+    busy = False
+
+    def summarise(request: SummaryRequest) -> str:
+        nonlocal busy
+        if not busy:
+            busy = True
+            engines[0].compact(token_budget=256, force=True)
+            busy = False
+        return "¤"
+
+    engine = open_engine(database, summarise, **CONFIG, max_sweep_iterations=1)
+    with engine:
+        engines.append(engine)
+        ingest_turns(engine, 200, 100)
+        result = engine.compact(token_budget=256, force=True)
+        assert violations(engine.store) == []
+    assert result.summaries_created == 0
+
+
+def test_messages_that_leave_the_view_during_a_call_are_not_covered(
+    database: Path, tmp_path: Path
+) -> None:
+    """A branch is left while its messages are being summarised."""
+    trunk = [_entry(f"e{n}", f"e{n - 1}" if n else None) for n in range(12)]
+    fork = [*trunk, _entry("f1", "e5"), _entry("f2", "f1"), _entry("f3", "f2")]
+    engines: list[Engine] = []
+
+    def summarise(request: SummaryRequest) -> str:
+        if engines:
+            engines.pop().bootstrap(_session(tmp_path / "s.jsonl", fork), session_key="default")
+        return "¤"
+
+    with open_engine(database, summarise, **CONFIG) as engine:
+        engine.bootstrap(_session(tmp_path / "s.jsonl", trunk), session_key="default")
+        engines.append(engine)
+        engine.compact(token_budget=256, force=True)
+        assert violations(engine.store) == []
+        raw = frontier_of(engine).ordinals.tolist()
+    assert not set(range(7, 13)) & set(raw)
+
+
+def _entry(entry_id: str, parent_id: str | None) -> dict[str, Any]:
+    message = {"role": "user", "content": f"{entry_id} " + "¤" * 20}
+    return {"type": "message", "id": entry_id, "parentId": parent_id, "message": message}
+
+
+def _session(path: Path, entries: list[dict[str, Any]]) -> Path:
+    from conftest import write_session
+
+    return write_session(path, entries)
