@@ -1,6 +1,7 @@
 """Extension list and the debug switch; everything else is in pyproject.toml.
 
-LCM_FAST_DEBUG=1 builds the kernels with every run-time check on (bounds, None, overflow, initialisation).
+LCM_FAST_DEBUG=1 builds the kernels with every run-time check on (bounds, None, overflow,
+initialisation).
 """
 
 import os

@@ -1,6 +1,7 @@
 """The engine on the generated conversation: ingest, first and repeated assembly, compaction.
 
-`LCM_FAST_BENCH_MESSAGES` sets the size (default 10,000). Every case first asserts what it is about to time.
+`LCM_FAST_BENCH_MESSAGES` sets the size (default 10,000). Every case first asserts what it is about
+to time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def stored(path: Path, conversation: list[dict[str, Any]], **options: Any) -> En
 
 @pytest.mark.parametrize("batch", [4, 100, SIZE], ids=["by 4", "by 100", "in one batch"])
 def test_ingest_durable(
-    benchmark: BenchmarkFixture, paths: Iterator[Path], conversation: list[dict[str, Any]], batch: int
+    benchmark: BenchmarkFixture,
+    paths: Iterator[Path],
+    conversation: list[dict[str, Any]],
+    batch: int,
 ) -> None:
     batches = [conversation[start : start + batch] for start in range(0, SIZE, batch)]
 

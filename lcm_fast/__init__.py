@@ -15,7 +15,8 @@ if TYPE_CHECKING:
     from .config import Config
     from .engine import Engine
     from .engine import open_engine as open
-    from .surfaces import doctor, status
+    from .surfaces.doctor import doctor
+    from .surfaces.status import status
 
 __all__ = ["Config", "Engine", "__version__", "doctor", "errors", "open", "status"]
 

@@ -1,7 +1,7 @@
 """Every error the package raises on purpose. A leaf: imports nothing of ours.
 
-Each error carries `code` (stable, for programs), `detail` (what, where, which value) and `hint` (what to do
-next), and names the exit code the command line ends with.
+Each error carries `code` (stable, for programs), `detail` (what, where, which value) and `hint`
+(what to do next), and names the exit code the command line ends with.
 """
 
 from __future__ import annotations

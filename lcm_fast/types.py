@@ -1,7 +1,7 @@
 """The records that travel between the layers. A leaf: imports nothing of ours, holds no behaviour.
 
-`SessionEntry` is what a transcript reader yields, `Message` what ingest makes of it and the store keeps
-(design: architecture, section 3).
+`SessionEntry` is what a transcript reader yields, `Message` what ingest makes of it and the store
+keeps (design: architecture, section 3).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ Shape = Literal["openclaw", "openai", "responses", "anthropic"]
 class SessionEntry(msgspec.Struct, frozen=True):
     """One JSON object of a session file, in file order.
 
-    `raw` holds the object's bytes exactly as they stand in the file, without the line feed. `message` is the
-    message object inside it, or None for an entry that carries none (header, model change, custom, ...).
+    `raw` holds the object's bytes exactly as they stand in the file, without the line feed.
+    `message` is the message object inside it, or None for an entry that carries none (header,
+    model change, custom, ...).
     """
 
     type: str

@@ -1,4 +1,4 @@
-"""The documentation says what is so: its examples run, its tables are complete, its links lead somewhere."""
+"""The documentation says what is so: examples run, tables are complete, links lead somewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people and programs see of an engine: status, doctor, the command line. Thin callers of the layers below."""
+"""What people and programs see of an engine: status, doctor, the command line."""
 
 from .doctor import DoctorReport, doctor
 from .status import Status, status

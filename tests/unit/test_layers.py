@@ -41,9 +41,7 @@ def test_every_folder_and_module_has_a_layer() -> None:
 def test_a_module_imports_only_from_lower_layers_or_its_own_folder(module: Path) -> None:
     own = _part(module)
     upward = [
-        name
-        for name in _imported_parts(module)
-        if name != own and LAYERS[name] >= LAYERS[own]
+        name for name in _imported_parts(module) if name != own and LAYERS[name] >= LAYERS[own]
     ]
     assert upward == []
 
