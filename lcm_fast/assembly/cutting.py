@@ -175,8 +175,8 @@ def _flat_fields(carrier: Message) -> Message:
 def _flat_arguments(arguments: Any) -> Any:
     """Return arguments as one text inside an object, in the form they came in."""
     if isinstance(arguments, str):
-        return json.dumps({"arguments": arguments}, ensure_ascii=False)
-    return {"arguments": _as_json(arguments)}
+        return _as_json({"json": arguments})
+    return {"json": _as_json(arguments)}
 
 
 def _as_json(value: Any) -> str:

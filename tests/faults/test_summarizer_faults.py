@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from conformance.frontiers import Recorder, depths_of, frontier_of, ingest_turns, open_engine
-from conftest import violations
+from conftest import chain, entry, said, violations, write_session
 
 from lcm_fast.engine import Engine
 from lcm_fast.summarize import SummaryRequest
@@ -54,8 +54,8 @@ def test_what_was_published_before_a_failure_stays(database: Path) -> None:
 
 def test_the_run_after_a_failure_goes_on_where_it_stopped(database: Path) -> None:
     with loaded(database, failing_at(4, ConnectionError("no route"))) as engine:
-        engine.compact(token_budget=256)
-        result = engine.compact(token_budget=256)
+        engine.compact(token_budget=400)
+        result = engine.compact(token_budget=400)
     assert (result.status, result.summaries_created) == ("done", 6)
 
 
@@ -75,17 +75,20 @@ def test_an_answer_that_is_no_text_is_a_failure(database: Path, answer: Any) -> 
     assert type(answer).__name__ in result.reason
 
 
-def test_a_message_stored_during_a_call_is_counted_and_kept(database: Path) -> None:
+def test_messages_stored_during_calls_are_counted_and_kept(database: Path) -> None:
     engines: list[Engine] = []
+    recorder = Recorder(tokens=1)
 
     def summarise(request: SummaryRequest) -> str:
-        engines[0].ingest([{"role": "user", "content": f"meanwhile {id(request)} ¤"}])
-        return "¤"
+        answer = recorder(request)
+        turn = {"role": "user", "content": f"meanwhile {len(recorder.requests)} ¤"}
+        engines[0].ingest([turn])
+        return answer
 
     with loaded(database, summarise) as engine:
         engines.append(engine)
         result = engine.compact(token_budget=256)
-        assert engine.conversation().message_count == 20 + result.passes
+        assert engine.conversation().message_count == 20 + len(recorder.requests)
         assert engine.conversation().frontier_tokens == result.tokens_after
 
 
@@ -107,18 +110,17 @@ def test_another_thread_stores_while_the_summariser_is_at_work(database: Path) -
 
 def test_a_plan_that_another_compaction_carried_out_is_given_up(database: Path) -> None:
     engines: list[Engine] = []
-    depth = 0
+    recorder = Recorder(tokens=1)
 
     def summarise(request: SummaryRequest) -> str:
-        nonlocal depth
-        depth += 1
-        if depth == 1:
-            engines[0].compact(token_budget=256)
-        return f"{depth}¤"
+        answer = recorder(request)
+        if len(recorder.requests) == 1:
+            engines[0].compact(token_budget=400)
+        return answer
 
     with loaded(database, summarise) as engine:
         engines.append(engine)
-        result = engine.compact(token_budget=256)
+        result = engine.compact(token_budget=400)
         assert violations(engine.store) == []
     assert (result.status, result.summaries_created, result.passes) == ("nothing", 0, 1)
 
@@ -149,30 +151,19 @@ def test_messages_that_leave_the_view_during_a_call_are_not_covered(
     database: Path, tmp_path: Path
 ) -> None:
     """A branch is left while its messages are being summarised."""
-    trunk = [_entry(f"e{n}", f"e{n - 1}" if n else None) for n in range(12)]
-    fork = [*trunk, _entry("f1", "e5"), _entry("f2", "f1"), _entry("f3", "f2")]
+    trunk = chain(*(said(f"{n} " + "¤" * 20) for n in range(12)))
+    fork = [*trunk, entry("f1", "e5", said("another way")), entry("f2", "f1", said("on it"))]
     engines: list[Engine] = []
 
     def summarise(request: SummaryRequest) -> str:
         if engines:
-            engines.pop().bootstrap(_session(tmp_path / "s.jsonl", fork), session_key="default")
+            path = write_session(tmp_path / "session.jsonl", fork)
+            engines.pop().bootstrap(path, session_key="default")
         return "¤"
 
     with open_engine(database, summarise, **CONFIG) as engine:
-        engine.bootstrap(_session(tmp_path / "s.jsonl", trunk), session_key="default")
+        engine.bootstrap(write_session(tmp_path / "session.jsonl", trunk), session_key="default")
         engines.append(engine)
         engine.compact(token_budget=256, force=True)
         assert violations(engine.store) == []
-        raw = frontier_of(engine).ordinals.tolist()
-    assert not set(range(7, 13)) & set(raw)
-
-
-def _entry(entry_id: str, parent_id: str | None) -> dict[str, Any]:
-    message = {"role": "user", "content": f"{entry_id} " + "¤" * 20}
-    return {"type": "message", "id": entry_id, "parentId": parent_id, "message": message}
-
-
-def _session(path: Path, entries: list[dict[str, Any]]) -> Path:
-    from conftest import write_session
-
-    return write_session(path, entries)
+        assert not set(range(7, 13)) & set(frontier_of(engine).ordinals.tolist())
