@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import BudgetTooSmallError
-from ..store import MESSAGE, Conversation, Frontier, Store
+from ..store import MESSAGE, Conversation, Frontier, Store, StoredMessage, StoredSummary
 from .fitting import fit
 from .pairing import pair_tool_exchanges
 from .pieces import Piece, message_piece, summary_piece
@@ -38,7 +38,7 @@ class AssemblyRequest:
     prompt_tokens
         Kept free of it for the prompt that will follow.
     previous
-        Digests of the messages of the last assembly of this conversation, for
+        Digests of the messages of this process' last assembly of the conversation, for
         `Prefix.stable_tokens`.
     """
 
@@ -48,7 +48,7 @@ class AssemblyRequest:
     fresh_tail_max_tokens: int | None
     timezone: str
     count_tokens: CountTokens
-    previous: Sequence[bytes] = ()
+    previous: Sequence[int] = ()
 
     @property
     def available_tokens(self) -> int:
@@ -77,7 +77,7 @@ def check_budget(budget_tokens: int, prompt_tokens: int = 0) -> None:
 
 def assemble(
     store: Store, conversation: Conversation, frontier: Frontier, request: AssemblyRequest
-) -> tuple[Assembly, list[bytes]]:
+) -> tuple[Assembly, list[int]]:
     """Return the assembly, and the digests of its messages for the next one's `previous`.
 
     Raises
@@ -95,7 +95,7 @@ def assemble(
     complete = len(pieces) == len(frontier)
     paired = pair_tool_exchanges(pieces, request.count_tokens)
     fitted = fit(paired, request.available_tokens, request.count_tokens, complete=complete)
-    digests = [hashlib.blake2b(piece.encoded, digest_size=8).digest() for piece in fitted]
+    digests = [hash(piece.encoded) for piece in fitted]
     unsent = len(_ordinals(pieces) - _ordinals(paired))
     return _report(conversation, frontier, choice, fitted, unsent, request, digests), digests
 
@@ -109,27 +109,39 @@ def _fetch(
     store: Store, frontier: Frontier, choice: Choice, request: AssemblyRequest
 ) -> list[Piece]:
     """Fetch and render the chosen items, and no others."""
-    chosen = choice.indexes
-    message_ids = [
-        int(frontier.message_ids[index]) for index in chosen if frontier.kinds[index] == MESSAGE
-    ]
-    summary_ids = [summary_id for index in chosen if (summary_id := frontier.summary_ids[index])]
-    messages = {row.message_id: row for row in store.messages(message_ids)} if message_ids else {}
-    summaries = {row.summary_id: row for row in store.summaries(summary_ids)} if summary_ids else {}
-    newest_opener = int(frontier.openers[-1]) if len(frontier) else 0
+    chosen = np.asarray(choice.indexes, dtype=np.intp)
+    message_ids: list[int] = frontier.message_ids[chosen].tolist()
+    summary_ids = [frontier.summary_ids[index] for index in choice.indexes]
+    messages = _messages(store, message_ids)
+    summaries = _summaries(store, summary_ids)
+    newest_opener = frontier.openers[-1:].tolist()
     pieces: list[Piece] = []
-    for index in chosen:
-        ordinal, opener = int(frontier.ordinals[index]), int(frontier.openers[index])
-        summary_id = frontier.summary_ids[index]
+    for ordinal, opener, pinned, message_id, summary_id in zip(
+        frontier.ordinals[chosen].tolist(),
+        frontier.openers[chosen].tolist(),
+        choice.pinned[chosen].tolist(),
+        message_ids,
+        summary_ids,
+        strict=True,
+    ):
         if summary_id is not None:
             row = summaries[summary_id]
             piece = summary_piece(row, ordinal, request.timezone, request.count_tokens)
         else:
-            message = messages[int(frontier.message_ids[index])]
-            piece = message_piece(message, ordinal, opener, request.count_tokens)
-        piece.essential = bool(choice.pinned[index]) or opener == newest_opener
+            piece = message_piece(messages[message_id], ordinal, opener, request.count_tokens)
+        piece.essential = bool(pinned) or opener in newest_opener
         pieces.append(piece)
     return pieces
+
+
+def _messages(store: Store, ids: list[int]) -> dict[int, StoredMessage]:
+    wanted = [message_id for message_id in ids if message_id >= 0]
+    return {row.message_id: row for row in store.messages(wanted)} if wanted else {}
+
+
+def _summaries(store: Store, ids: list[str | None]) -> dict[str, StoredSummary]:
+    wanted = [summary_id for summary_id in ids if summary_id is not None]
+    return {row.summary_id: row for row in store.summaries(wanted)} if wanted else {}
 
 
 def _report(
@@ -139,7 +151,7 @@ def _report(
     pieces: list[Piece],
     unsent: int,
     request: AssemblyRequest,
-    digests: list[bytes],
+    digests: list[int],
 ) -> Assembly:
     estimated = sum(piece.tokens for piece in pieces)
     tail_ordinal = (
@@ -222,7 +234,7 @@ def _fingerprint(conversation: Conversation, frontier: Frontier) -> str:
     return f"summary-prefix-v1:{number}:{digest.hexdigest()[:32]}"
 
 
-def _stable_tokens(pieces: list[Piece], digests: list[bytes], previous: Sequence[bytes]) -> int:
+def _stable_tokens(pieces: list[Piece], digests: list[int], previous: Sequence[int]) -> int:
     stable = 0
     for piece, ours, theirs in zip(pieces, digests, previous, strict=False):
         if ours != theirs:

@@ -22,14 +22,14 @@ class AssemblyMemory:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._digests: OrderedDict[int, Sequence[bytes]] = OrderedDict()
+        self._digests: OrderedDict[int, Sequence[int]] = OrderedDict()
 
-    def get(self, conversation_id: int) -> Sequence[bytes]:
+    def get(self, conversation_id: int) -> Sequence[int]:
         """Return the digests of a conversation's last assembly; none when it is not known."""
         with self._lock:
             return self._digests.get(conversation_id, ())
 
-    def put(self, conversation_id: int, digests: Sequence[bytes]) -> None:
+    def put(self, conversation_id: int, digests: Sequence[int]) -> None:
         """Remember an assembly in the place of the one before."""
         with self._lock:
             self._digests[conversation_id] = digests

@@ -5,16 +5,16 @@ A summary becomes a user message with the summary as XML (spec R8). Must not cho
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from xml.sax.saxutils import escape
 
 from ..store import StoredMessage, StoredSummary
 from ..summarize.timestamps import local_time
 from ..transcripts import body_of, shapes
 from ..types import ToolCall
-from .tool_blocks import has_unnamed_calls, has_unnamed_results
+from .tool_blocks import has_unnamed
 
 __all__ = [
     "Piece",
@@ -91,7 +91,7 @@ def message_piece(
         encoded=encoded,
         calls=shapes.tool_calls(body),
         answers=shapes.tool_answers(body),
-        unnamed=has_unnamed_calls(message) or has_unnamed_results(message),
+        unnamed=has_unnamed(message),
     )
 
 
@@ -147,16 +147,24 @@ def summary_xml(summary: StoredSummary, timezone: str) -> str:
     for name, moment in (("earliest_at", summary.earliest_at), ("latest_at", summary.latest_at)):
         if local := local_time(moment, timezone):
             attributes[name] = local.isoformat(timespec="seconds")
-    written = "".join(
-        f' {name}="{escape(value, {chr(34): "&quot;"})}"' for name, value in attributes.items()
-    )
+    written = "".join(f' {name}="{_escape(value)}"' for name, value in attributes.items())
     lines = [f"<summary{written}>"]
     if summary.source_ids:
         lines.append("  <parents>")
-        lines += [f'    <summary_ref id="{escape(source)}" />' for source in summary.source_ids]
+        lines += [f'    <summary_ref id="{_escape(source)}" />' for source in summary.source_ids]
         lines.append("  </parents>")
-    lines += ["  <content>", escape(summary.content), "  </content>", "</summary>"]
+    lines += [
+        "  <content>",
+        html.escape(summary.content, quote=False),
+        "  </content>",
+        "</summary>",
+    ]
     return "\n".join(lines)
+
+
+def _escape(value: str) -> str:
+    """Escape an attribute's value, which stands between double quotes."""
+    return html.escape(value, quote=False).replace('"', "&quot;")
 
 
 def _summary_message(stored: StoredSummary, timezone: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ __all__ = [
     "MISSING_CALL",
     "MISSING_RESULT",
     "add_missing_results",
+    "has_unnamed",
     "has_unnamed_calls",
     "has_unnamed_results",
     "is_top_level_result",
@@ -36,12 +37,21 @@ Message = dict[str, Any]
 Rename = Callable[[str], str | None]
 
 
+def has_unnamed(message: Message) -> bool:
+    """Tell whether a call or a result has no id."""
+    if message.get("role") == "user" and isinstance(message.get("content"), str):
+        return False
+    return has_unnamed_calls(message) or has_unnamed_results(message)
+
+
 def has_unnamed_calls(message: Message) -> bool:
     """Tell whether a call has no id."""
     content, calls = message.get("content"), message.get("tool_calls")
-    if isinstance(content, list) and any(_is_call(block) and not _id(block) for block in content):
-        return True
-    if isinstance(calls, list) and any(isinstance(call, dict) and not _id(call) for call in calls):
+    if isinstance(content, list):
+        for block in content:
+            if _is_call(block) and not _id(block):
+                return True
+    if isinstance(calls, list) and any(_is_object(call) and not _id(call) for call in calls):
         return True
     return message.get("type") in kinds.CALL_TYPES and not _id(message)
 
@@ -51,9 +61,11 @@ def has_unnamed_results(message: Message) -> bool:
     if is_top_level_result(message):
         return not _answer(message)
     content = message.get("content")
-    return isinstance(content, list) and any(
-        _is_result(block) and not _answer(block) for block in content
-    )
+    if isinstance(content, list):
+        for block in content:
+            if _is_result(block) and not _answer(block):
+                return True
+    return False
 
 
 def is_top_level_result(message: Message) -> bool:

@@ -100,7 +100,8 @@ class _Chain:
         if not is_under:
             return "exhausted", self._why_exhausted()
         if work.published:
-            return "done", f"{work.published} summaries took the place of what they cover"
+            summaries = "summary" if work.published == 1 else "summaries"
+            return "done", f"{work.published} new {summaries} in the place of what was summarised"
         return "nothing", "under target, and nothing outside the fresh tail to summarise"
 
     def _why_exhausted(self) -> str:

@@ -5,7 +5,6 @@ So the numbers of the specification's cases hold as they stand, frames and heade
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -40,7 +39,7 @@ def open_engine(
     database: Path,
     summarise: Callable[[SummaryRequest], str],
     *,
-    monotonic: Callable[[], float] = itertools.repeat(0.0).__next__,
+    monotonic: Callable[[], float] = lambda: 0.0,
     **config: object,
 ) -> Engine:
     """An engine that counts marks; time stands still unless a clock is given."""

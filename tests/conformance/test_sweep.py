@@ -290,9 +290,7 @@ class TestExhaustion:
         assert result.status == "exhausted"
         assert "fresh tail alone takes 400 tokens" in result.reason
 
-    def test_a_conversation_that_is_not_there_has_nothing_to_compact(
-        self, database: Path
-    ) -> None:
+    def test_a_conversation_that_is_not_there_has_nothing_to_compact(self, database: Path) -> None:
         with engine_with(database, Recorder(), **SMALL) as engine:
             result = engine.compact(session_key="nobody", token_budget=400)
         assert (result.status, result.reason) == ("nothing", "no such conversation")
