@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from . import compaction, ingest
-from .assembly import Assembly, AssemblyRequest, assemble, check_budget
+from .assembly import Assembly, AssemblyRequest, MessagePieces, assemble, check_budget
 from .assembly.assembly_memory import AssemblyMemory
 from .assembly.frontier_cache import FrontierCache
 from .assembly.pieces import summary_tokens
@@ -109,6 +109,7 @@ class Engine:
         self._now = now or _utc_now
         self._monotonic = monotonic
         self._frontiers = FrontierCache(store)
+        self._pieces = MessagePieces(store, count_tokens)
         self._assemblies = AssemblyMemory()
 
     def __enter__(self) -> Engine:
@@ -245,7 +246,7 @@ class Engine:
             count_tokens=self._count_tokens,
             previous=self._assemblies.get(number),
         )
-        assembly, digests = assemble(self.store, conversation, frontier, request)
+        assembly, digests = assemble(self.store, self._pieces, conversation, frontier, request)
         self._assemblies.put(number, digests)
         return assembly
 

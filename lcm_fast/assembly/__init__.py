@@ -2,6 +2,7 @@
 
 from .assembler import MIN_BUDGET_TOKENS, AssemblyRequest, assemble, check_budget
 from .pieces import summary_xml
+from .rendered import MessagePieces
 from .results import Assembly, AssemblyStats, FreshTail, Prefix
 
 __all__ = [
@@ -10,6 +11,7 @@ __all__ = [
     "AssemblyRequest",
     "AssemblyStats",
     "FreshTail",
+    "MessagePieces",
     "Prefix",
     "assemble",
     "check_budget",

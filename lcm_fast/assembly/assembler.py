@@ -13,10 +13,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import BudgetTooSmallError
-from ..store import MESSAGE, Conversation, Frontier, Store, StoredMessage, StoredSummary
+from ..store import MESSAGE, Conversation, Frontier, Store, StoredSummary
 from .fitting import fit
 from .pairing import pair_tool_exchanges
-from .pieces import Piece, message_piece, summary_piece
+from .pieces import Piece, summary_piece
+from .rendered import MessagePieces
 from .results import Assembly, AssemblyStats, FreshTail, Prefix, Selection
 from .selection import Choice, choose
 
@@ -76,7 +77,11 @@ def check_budget(budget_tokens: int, prompt_tokens: int = 0) -> None:
 
 
 def assemble(
-    store: Store, conversation: Conversation, frontier: Frontier, request: AssemblyRequest
+    store: Store,
+    messages: MessagePieces,
+    conversation: Conversation,
+    frontier: Frontier,
+    request: AssemblyRequest,
 ) -> tuple[Assembly, list[int]]:
     """Return the assembly, and the digests of its messages for the next one's `previous`.
 
@@ -91,11 +96,11 @@ def assemble(
         fresh_tail_count=request.fresh_tail_count,
         fresh_tail_max_tokens=request.fresh_tail_max_tokens,
     )
-    pieces = _fetch(store, frontier, choice, request)
+    pieces = _fetch(messages, store, frontier, choice, request)
     complete = len(pieces) == len(frontier)
     paired = pair_tool_exchanges(pieces, request.count_tokens)
     fitted = fit(paired, request.available_tokens, request.count_tokens, complete=complete)
-    digests = [hash(piece.encoded) for piece in fitted]
+    digests = [piece.digest for piece in fitted]
     unsent = len(_ordinals(pieces) - _ordinals(paired))
     return _report(conversation, frontier, choice, fitted, unsent, request, digests), digests
 
@@ -106,37 +111,33 @@ def _ordinals(pieces: list[Piece]) -> set[int]:
 
 
 def _fetch(
-    store: Store, frontier: Frontier, choice: Choice, request: AssemblyRequest
+    messages: MessagePieces,
+    store: Store,
+    frontier: Frontier,
+    choice: Choice,
+    request: AssemblyRequest,
 ) -> list[Piece]:
     """Fetch and render the chosen items, and no others."""
     chosen = np.asarray(choice.indexes, dtype=np.intp)
-    message_ids: list[int] = frontier.message_ids[chosen].tolist()
-    summary_ids = [frontier.summary_ids[index] for index in choice.indexes]
-    messages = _messages(store, message_ids)
-    summaries = _summaries(store, summary_ids)
+    ids: list[int] = frontier.message_ids[chosen].tolist()
+    ordinals: list[int] = frontier.ordinals[chosen].tolist()
+    openers: list[int] = frontier.openers[chosen].tolist()
+    places = [place for place in zip(ids, ordinals, openers, strict=True) if place[0] >= 0]
+    shown = messages.read(places)
+    names = [frontier.summary_ids[index] for index in choice.indexes]
+    summaries = _summaries(store, names)
     newest_opener = frontier.openers[-1:].tolist()
     pieces: list[Piece] = []
-    for ordinal, opener, pinned, message_id, summary_id in zip(
-        frontier.ordinals[chosen].tolist(),
-        frontier.openers[chosen].tolist(),
-        choice.pinned[chosen].tolist(),
-        message_ids,
-        summary_ids,
-        strict=True,
+    for message_id, ordinal, name, pinned in zip(
+        ids, ordinals, names, choice.pinned[chosen].tolist(), strict=True
     ):
-        if summary_id is not None:
-            row = summaries[summary_id]
-            piece = summary_piece(row, ordinal, request.timezone, request.count_tokens)
+        if name is None:
+            piece = shown[message_id]
         else:
-            piece = message_piece(messages[message_id], ordinal, opener, request.count_tokens)
-        piece.essential = bool(pinned) or opener in newest_opener
+            piece = summary_piece(summaries[name], ordinal, request.timezone, request.count_tokens)
+        piece.essential = bool(pinned) or piece.opener in newest_opener
         pieces.append(piece)
     return pieces
-
-
-def _messages(store: Store, ids: list[int]) -> dict[int, StoredMessage]:
-    wanted = [message_id for message_id in ids if message_id >= 0]
-    return {row.message_id: row for row in store.messages(wanted)} if wanted else {}
 
 
 def _summaries(store: Store, ids: list[str | None]) -> dict[str, StoredSummary]:

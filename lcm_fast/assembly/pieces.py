@@ -10,16 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..store import StoredMessage, StoredSummary
+from ..store import StoredSummary
 from ..summarize.timestamps import local_time
-from ..transcripts import body_of, shapes
+from ..transcripts import shapes
 from ..types import ToolCall
-from .tool_blocks import has_unnamed
 
 __all__ = [
     "Piece",
     "count_message",
-    "message_piece",
     "placeholder",
     "summary_piece",
     "summary_tokens",
@@ -39,6 +37,8 @@ class Piece:
         Place of the context item, and of the call it belongs to; a placeholder has its partner's.
     item_id
         ``msg_<n>`` or the summary's id: what reads the whole of it.
+    digest
+        Of what a model reads of it, good for this process.
     calls, answers
         Tool calls made, and ids of calls answered, that the output must pair.
     unnamed
@@ -52,7 +52,7 @@ class Piece:
     item_id: str
     message: dict[str, Any]
     tokens: int
-    encoded: bytes
+    digest: int
     is_summary: bool = False
     calls: tuple[ToolCall, ...] = ()
     answers: tuple[str, ...] = ()
@@ -64,35 +64,15 @@ class Piece:
     def replace(self, message: dict[str, Any], count_tokens: CountTokens) -> None:
         """Put another message in, and count it."""
         self.message = message
-        self.encoded, self.tokens = count_message(message, count_tokens)
+        self.digest, self.tokens = count_message(message, count_tokens)
 
 
-def count_message(message: dict[str, Any], count_tokens: CountTokens) -> tuple[bytes, int]:
-    """Return what a model reads of a message as JSON, and its tokens."""
+def count_message(message: dict[str, Any], count_tokens: CountTokens) -> tuple[int, int]:
+    """Return a digest of what a model reads of a message, good for this process, and its tokens."""
     face, opaque = shapes.model_face(message)
     encoded = shapes.encode_face(face)
     tokens = count_tokens(encoded.decode("utf-8", "surrogatepass"))
-    return encoded, tokens + opaque * shapes.OPAQUE_TOKENS
-
-
-def message_piece(
-    stored: StoredMessage, ordinal: int, opener: int, count_tokens: CountTokens
-) -> Piece:
-    """Render a message from its bytes as received."""
-    body = body_of(stored.raw)
-    message = shapes.wire_form(body)
-    encoded, tokens = count_message(message, count_tokens)
-    return Piece(
-        ordinal=ordinal,
-        opener=opener,
-        item_id=f"msg_{stored.message_id}",
-        message=message,
-        tokens=tokens,
-        encoded=encoded,
-        calls=shapes.tool_calls(body),
-        answers=shapes.tool_answers(body),
-        unnamed=has_unnamed(message),
-    )
+    return hash(encoded), tokens + opaque * shapes.OPAQUE_TOKENS
 
 
 def summary_piece(
@@ -100,14 +80,14 @@ def summary_piece(
 ) -> Piece:
     """Render a summary."""
     message = _summary_message(stored, timezone)
-    encoded, tokens = count_message(message, count_tokens)
+    digest, tokens = count_message(message, count_tokens)
     return Piece(
         ordinal=ordinal,
         opener=ordinal,
         item_id=stored.summary_id,
         message=message,
         tokens=tokens,
-        encoded=encoded,
+        digest=digest,
         is_summary=True,
     )
 
@@ -119,14 +99,14 @@ def summary_tokens(stored: StoredSummary, timezone: str, count_tokens: CountToke
 
 def placeholder(partner: Piece, message: dict[str, Any], count_tokens: CountTokens) -> Piece:
     """Make the piece that stands in for a partner the record lacks."""
-    encoded, tokens = count_message(message, count_tokens)
+    digest, tokens = count_message(message, count_tokens)
     return Piece(
         ordinal=partner.ordinal,
         opener=partner.opener,
         item_id=partner.item_id,
         message=message,
         tokens=tokens,
-        encoded=encoded,
+        digest=digest,
         essential=partner.essential,
         is_placeholder=True,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conformance.frontiers import Recorder, depths_of, frontier_of, ingest_turns, lay_out
+from conformance.frontiers import Recorder, depths_of, frontier_of, ingest_turns, lay_out, publish
 from conformance.frontiers import open_engine as engine_with
 from conftest import violations
 
@@ -140,6 +140,19 @@ class TestCondensation:
         request = recorder.requests[0]
         assert [item.id for item in request.items] == [third, fourth]
         assert request.text.startswith("[2026-01-01 00:00 UTC - 2026-01-01 00:10 UTC]\n")
+
+    def test_ab21_leaves_that_say_nothing_are_left_out_of_the_text(self, database: Path) -> None:
+        recorder = Recorder()
+        settings = {**SMALL, "summary_prefix_target_tokens": 90}
+        with engine_with(database, recorder, **settings) as engine:
+            ingest_turns(engine, 6, 60)
+            for at, said in enumerate(["<think>x</think>", "[thinking]", "A", "B"]):
+                publish(engine, at, at + 1, depth=0, content=f"{said}" + "¤" * (50 * (at > 1)))
+            engine.compact(token_budget=AMPLE, force=True)
+            assert depths_of(engine) == [1, -1, -1]
+        (request,) = recorder.requests
+        bodies = [line for line in request.text.splitlines() if not line.startswith("[2026")]
+        assert [body.strip("¤") for body in bodies if body] == ["A", "B"]
 
     def test_ab22_few_leaves_wait_for_more_without_pressure(self, database: Path) -> None:
         settings = {**SMALL, "leaf_min_fanout": 3, "summary_prefix_target_tokens": 1000}

@@ -16,8 +16,8 @@ LONG = "head " + "middle " * 3000 + "tail"
 
 
 def cut(message: Message, allowance: int) -> Piece:
-    encoded, tokens = count_message(message, estimate_tokens)
-    piece = Piece(1, 1, "msg_7", message, tokens, encoded)
+    digest, tokens = count_message(message, estimate_tokens)
+    piece = Piece(1, 1, "msg_7", message, tokens, digest)
     cut_piece(piece, allowance, estimate_tokens)
     return piece
 
@@ -45,7 +45,7 @@ def test_nearly_all_of_the_allowance_is_used(allowance: int) -> None:
 
 def test_the_piece_counts_what_it_shows() -> None:
     piece = cut({"role": "user", "content": LONG}, 200)
-    assert (piece.encoded, piece.tokens) == count_message(piece.message, estimate_tokens)
+    assert (piece.digest, piece.tokens) == count_message(piece.message, estimate_tokens)
 
 
 def test_a_picture_gives_way_before_text_does() -> None:

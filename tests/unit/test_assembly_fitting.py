@@ -14,9 +14,9 @@ def piece(
     ordinal: int, text: str, role: str = "user", *, opener: int = 0, essential: bool = False
 ) -> Piece:
     message = {"role": role, "content": text}
-    encoded, tokens = count_message(message, estimate_tokens)
+    digest, tokens = count_message(message, estimate_tokens)
     opener = opener or ordinal
-    return Piece(ordinal, opener, f"msg_{ordinal}", message, tokens, encoded, essential=essential)
+    return Piece(ordinal, opener, f"msg_{ordinal}", message, tokens, digest, essential=essential)
 
 
 def contents(pieces: list[Piece]) -> list[str]:
