@@ -32,6 +32,7 @@ __all__ = [
     "Durability",
     "as_store_errors",
     "check_ownership",
+    "closed_error",
     "open_reader",
     "open_writer",
     "usable_name",
@@ -111,6 +112,13 @@ def as_store_errors(path: str, doing: str) -> Iterator[None]:
         raise DatabaseError(
             f"{path}: {error} while {doing}", hint="names may hold no lone surrogates"
         ) from error
+
+
+def closed_error(path: str) -> DatabaseError:
+    """Return the error of a call on a store that was closed."""
+    return DatabaseError(
+        f"{path}: the memory was closed before this call", code="closed", hint="open it again"
+    )
 
 
 def _translated(error: apsw.Error, path: str, doing: str) -> LcmError:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 import apsw
 
-from .connection import as_store_errors, open_reader
+from .connection import as_store_errors, closed_error, open_reader
 
 __all__ = ["Readers"]
 
@@ -53,6 +53,8 @@ class Readers:
 
     def _borrow(self) -> apsw.Connection:
         with self._lock:
+            if self._closed:
+                raise closed_error(self._path)
             if self._idle:
                 return self._idle.pop()
         return open_reader(self._path, busy_timeout_ms=self._busy_timeout_ms)

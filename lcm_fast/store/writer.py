@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import apsw
 
 from ..errors import DatabaseError
-from .connection import as_store_errors
+from .connection import as_store_errors, closed_error
 
 __all__ = ["Writer"]
 
@@ -46,6 +46,7 @@ class Writer:
         self._db = db
         self._path = path
         self._lock = threading.Lock()
+        self._closed = False
         self._queue: deque[_Entry[Any]] = deque()
 
     def submit(self, apply: Callable[[apsw.Connection], T]) -> T:
@@ -61,6 +62,8 @@ class Writer:
         entry = _Entry(apply)
         self._queue.append(entry)
         with self._lock:
+            if self._closed:
+                raise closed_error(self._path)
             while not entry.done:
                 self._commit_group()
         if entry.error is not None:
@@ -70,6 +73,7 @@ class Writer:
     def close(self) -> None:
         """Close the connection once no write is under way."""
         with self._lock:
+            self._closed = True
             self._db.close()
 
     def _commit_group(self) -> None:

@@ -270,7 +270,7 @@ def is_empty(body: Mapping[str, Any]) -> bool:
 
     Nothing is no text, no call, no result, no picture.
     """
-    return _is_blank(body) and not tool_calls(body) and not tool_answers(body)
+    return _is_blank(body) and not call_arguments(body) and not tool_answers(body)
 
 
 def _is_blank(body: Mapping[str, Any]) -> bool:

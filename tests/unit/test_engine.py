@@ -12,7 +12,13 @@ from conftest import chain, make_engine, said, write_session
 
 import lcm_fast
 from lcm_fast import Engine
-from lcm_fast.errors import BudgetTooSmallError, ConfigError, MessageError, NotFoundError
+from lcm_fast.errors import (
+    BudgetTooSmallError,
+    ConfigError,
+    DatabaseError,
+    MessageError,
+    NotFoundError,
+)
 from lcm_fast.kernels import estimate_tokens
 
 
@@ -159,6 +165,21 @@ class TestResults:
         second = engine.assemble(token_budget=10_000)
         assert first.prefix.stable_tokens == 0
         assert second.prefix.stable_tokens == first.estimated_tokens
+
+
+class TestClosing:
+    def test_closing_twice_does_nothing(self, database: Path) -> None:
+        engine = make_engine(database)
+        engine.close()
+        engine.close()
+
+    def test_calls_on_a_closed_engine_say_so(self, database: Path) -> None:
+        engine = make_engine(database)
+        engine.close()
+        with pytest.raises(DatabaseError, match="closed"):
+            engine.ingest([said("too late")])
+        with pytest.raises(DatabaseError, match="closed"):
+            engine.assemble(token_budget=1000)
 
 
 class TestExport:

@@ -154,3 +154,14 @@ def test_reasoning_items_with_other_summaries_read_differently() -> None:
     items = [{"type": "reasoning", "summary": [{"text": word}]} for word in ("one", "two")]
     faces = [shapes.encode_face(shapes.model_face(item)[0]) for item in items]
     assert faces[0] != faces[1]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"type": "function_call", "name": "exec", "arguments": "{}"},
+        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "exec"}}]},
+    ],
+)
+def test_a_call_without_an_id_is_something_to_send(body: dict[str, Any]) -> None:
+    assert not shapes.is_empty(body)
