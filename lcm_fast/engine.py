@@ -10,25 +10,32 @@ one another other than to commit together.
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import Any
 
 from . import compaction, ingest
 from .assembly import Assembly, AssemblyRequest, MessagePieces, assemble, check_budget
-from .assembly.assembly_memory import AssemblyMemory
-from .assembly.frontier_cache import FrontierCache
 from .assembly.pieces import summary_tokens
+from .assembly.recently_used import RecentlyUsed
 from .compaction import CompactionResult
 from .config import Config, load_config, system_zone
 from .errors import ConfigError, NotFoundError
 from .ingest import BootstrapResult, IngestResult
 from .kernels import estimate_tokens
-from .store import Address, Conversation, Durability, Store, StoredMessage, StoredSummary
+from .store import (
+    Address,
+    Conversation,
+    Durability,
+    Frontier,
+    Store,
+    StoredMessage,
+    StoredSummary,
+    private_file,
+)
 from .summarize import ExtractiveSummarizer, as_summarizer
 from .transcripts import open_transcript
 
@@ -36,6 +43,8 @@ __all__ = ["DEFAULT_SESSION_KEY", "DEFAULT_TOKEN_BUDGET", "Engine", "open_engine
 
 DEFAULT_SESSION_KEY = "default"
 DEFAULT_TOKEN_BUDGET = 128_000
+_REMEMBERED_FRONTIERS = 64
+_REMEMBERED_ASSEMBLIES = 100
 
 
 def open_engine(
@@ -89,7 +98,15 @@ def open_engine(
 
 
 class Engine:
-    """A memory of conversations. Made by `open_engine`; a context manager that closes itself."""
+    """A memory of conversations. Made by `open_engine`; a context manager that closes itself.
+
+    Attributes
+    ----------
+    store, config
+        What it works on, and with which settings.
+    timezone
+        IANA name of the zone in which times are shown.
+    """
 
     def __init__(
         self,
@@ -103,14 +120,14 @@ class Engine:
     ) -> None:
         self.store = store
         self.config = config
-        self._timezone = config.timezone or system_zone()
+        self.timezone = config.timezone or system_zone()
         self._summarizer = summarizer
         self._count_tokens = count_tokens
         self._now = now or _utc_now
         self._monotonic = monotonic
-        self._frontiers = FrontierCache(store)
+        self._frontiers: RecentlyUsed[Frontier] = RecentlyUsed(_REMEMBERED_FRONTIERS)
         self._pieces = MessagePieces(store, count_tokens)
-        self._assemblies = AssemblyMemory()
+        self._assemblies: RecentlyUsed[list[int]] = RecentlyUsed(_REMEMBERED_ASSEMBLIES)
 
     def __enter__(self) -> Engine:
         return self
@@ -232,19 +249,20 @@ class Engine:
         budget = self._capped(token_budget)
         prompt_tokens = self._count_tokens(prompt) if prompt else 0
         check_budget(budget, prompt_tokens)
-        found = self._frontiers.read(_address(session_key, session_id))
+        found = self.store.frontier(_address(session_key, session_id), self._frontiers)
         if found is None:
             return Assembly.nothing(budget)
         conversation, frontier = found
         number = conversation.conversation_id
+        self._frontiers.put(number, frontier)
         request = AssemblyRequest(
             budget_tokens=budget,
             prompt_tokens=prompt_tokens,
             fresh_tail_count=self.config.fresh_tail_count,
             fresh_tail_max_tokens=self.config.fresh_tail_max_tokens,
-            timezone=self._timezone,
+            timezone=self.timezone,
             count_tokens=self._count_tokens,
-            previous=self._assemblies.get(number),
+            previous=self._assemblies.get(number) or (),
         )
         assembly, digests = assemble(self.store, self._pieces, conversation, frontier, request)
         self._assemblies.put(number, digests)
@@ -300,10 +318,10 @@ class Engine:
         services = compaction.Services(
             store=self.store,
             config=self.config,
-            timezone=self._timezone,
+            timezone=self.timezone,
             summarizer=self._summarizer,
             count_tokens=self._count_tokens,
-            wire_tokens=lambda row: summary_tokens(row, self._timezone, self._count_tokens),
+            wire_tokens=lambda row: summary_tokens(row, self.timezone, self._count_tokens),
             now=self._now,
             monotonic=self._monotonic,
             progress=progress or (lambda line: None),
@@ -340,17 +358,12 @@ class Engine:
         OSError
             The file cannot be written.
         """
-        target = Path(to)
         entries = self.export_entries(session_key=session_key, session_id=session_id)
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        partial = Path(name)
-        try:
-            with os.fdopen(descriptor, "wb") as stream:
-                count = _write_lines(stream, entries)
-            partial.replace(target)
-        except BaseException:
-            partial.unlink()
-            raise
+        count = 0
+        with private_file(Path(to)) as stream:
+            for raw in entries:
+                stream.write(raw + b"\n")
+                count += 1
         return count
 
     def export_entries(
@@ -462,16 +475,6 @@ def _settings(
     if isinstance(config, Mapping):
         return load_config(overrides=config)
     return load_config(config)
-
-
-def _write_lines(stream: BinaryIO, entries: Iterator[bytes]) -> int:
-    count = 0
-    for raw in entries:
-        stream.write(raw + b"\n")
-        count += 1
-    stream.flush()
-    os.fsync(stream.fileno())
-    return count
 
 
 def _utc_now() -> str:

@@ -184,6 +184,4 @@ def _as_json(value: Any) -> str:
 
 
 def _is_tool_block(block: Any) -> bool:
-    return isinstance(block, dict) and (
-        block.get("type") in kinds.CALL_TYPES or block.get("type") in kinds.RESULT_TYPES
-    )
+    return kinds.is_call(block) or kinds.is_result(block)

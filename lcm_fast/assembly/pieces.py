@@ -53,7 +53,6 @@ class Piece:
     message: dict[str, Any]
     tokens: int
     digest: int
-    is_summary: bool = False
     calls: tuple[ToolCall, ...] = ()
     answers: tuple[str, ...] = ()
     unnamed: bool = False
@@ -88,7 +87,6 @@ def summary_piece(
         message=message,
         tokens=tokens,
         digest=digest,
-        is_summary=True,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from ..transcripts import kinds, shapes
+from ..transcripts import kinds, shapes, text_at
 from ..types import Shape, ToolCall
 
 __all__ = [
@@ -49,7 +49,7 @@ def has_unnamed_calls(message: Message) -> bool:
     content, calls = message.get("content"), message.get("tool_calls")
     if isinstance(content, list):
         for block in content:
-            if _is_call(block) and not _id(block):
+            if kinds.is_call(block) and not _id(block):
                 return True
     if isinstance(calls, list) and any(_is_object(call) and not _id(call) for call in calls):
         return True
@@ -63,7 +63,7 @@ def has_unnamed_results(message: Message) -> bool:
     content = message.get("content")
     if isinstance(content, list):
         for block in content:
-            if _is_result(block) and not _answer(block):
+            if kinds.is_result(block) and not _answer(block):
                 return True
     return False
 
@@ -80,7 +80,7 @@ def map_calls(message: Message, rename: Rename) -> Message:
     changed = dict(message)
     content, calls = message.get("content"), message.get("tool_calls")
     if isinstance(content, list):
-        changed["content"] = _mapped(content, _is_call, rename, ("id", "call_id"))
+        changed["content"] = _mapped(content, kinds.is_call, rename, ("id", "call_id"))
     if isinstance(calls, list):
         changed["tool_calls"] = _mapped(calls, _is_object, rename, ("id",))
         if not changed["tool_calls"]:
@@ -97,7 +97,7 @@ def map_answers(message: Message, rename: Rename) -> Message:
     changed = dict(message)
     content = message.get("content")
     if isinstance(content, list):
-        changed["content"] = _mapped(content, _is_result, rename, shapes.CALL_ID_KEYS)
+        changed["content"] = _mapped(content, kinds.is_result, rename, shapes.CALL_ID_KEYS)
     if is_top_level_result(message):
         new = rename(_answer(message))
         if new is not None:
@@ -108,14 +108,19 @@ def map_answers(message: Message, rename: Rename) -> Message:
 def only_results(message: Message, call_ids: Collection[str]) -> Message:
     """Return the message with nothing but its result blocks for these calls."""
     blocks = [
-        block for block in message["content"] if _is_result(block) and _answer(block) in call_ids
+        block
+        for block in message["content"]
+        if kinds.is_result(block) and _answer(block) in call_ids
     ]
     return {**message, "content": blocks}
 
 
 def without_results(message: Message) -> Message:
     """Return the message without its result blocks."""
-    return {**message, "content": [block for block in message["content"] if not _is_result(block)]}
+    return {
+        **message,
+        "content": [block for block in message["content"] if not kinds.is_result(block)],
+    }
 
 
 def unnamed_result_as_text(message: Message) -> Message | None:
@@ -145,7 +150,7 @@ def missing_results(calls: Sequence[ToolCall], shape: Shape) -> list[Message]:
 def add_missing_results(message: Message, calls: Sequence[ToolCall]) -> Message:
     """Return a message of result blocks with stand-ins added right behind its own results."""
     content = message["content"]
-    last = max(index for index, block in enumerate(content) if _is_result(block)) + 1
+    last = max(index for index, block in enumerate(content) if kinds.is_result(block)) + 1
     added = [_missing_block(call) for call in calls]
     return {**message, "content": [*content[:last], *added, *content[last:]]}
 
@@ -232,7 +237,7 @@ def _usual_key(carrier: Message, keys: tuple[str, ...]) -> str:
 
 
 def _result_as_text(block: Any) -> Any:
-    if not _is_result(block) or _answer(block):
+    if not kinds.is_result(block) or _answer(block):
         return block
     text = shapes.content_of(block)
     return {"type": "text", "text": text} if text.strip() else None
@@ -247,20 +252,8 @@ def _answer(carrier: Message) -> str:
 
 
 def _first(carrier: Message, keys: tuple[str, ...]) -> str:
-    for key in keys:
-        value = carrier.get(key)
-        if isinstance(value, str) and value:
-            return value
-    return ""
+    return text_at(carrier, *keys) or ""
 
 
 def _is_object(value: Any) -> bool:
     return isinstance(value, dict)
-
-
-def _is_call(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") in kinds.CALL_TYPES
-
-
-def _is_result(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") in kinds.RESULT_TYPES

@@ -15,11 +15,11 @@ from typing import Any
 import msgspec
 
 from ..errors import MessageError
-from ..transcripts import message_of, shapes
+from ..store import ABANDONED_BRANCH
+from ..transcripts import message_of, shapes, text_at
 from ..types import Message, SessionEntry, ToolCall
 
 __all__ = [
-    "ABANDONED_BRANCH",
     "EMPTY",
     "digest",
     "iso_time",
@@ -29,7 +29,6 @@ __all__ = [
     "storable",
 ]
 
-ABANDONED_BRANCH = "abandoned-branch"
 EMPTY = "empty"
 
 CountTokens = Callable[[str], int]
@@ -76,8 +75,8 @@ def message_from_object(value: Any, index: int, count_tokens: CountTokens) -> Me
             body,
             raw,
             count_tokens,
-            entry_id=_text(envelope, "id", "uuid"),
-            parent_id=_text(envelope, "parentId", "parentUuid"),
+            entry_id=text_at(envelope, "id", "uuid"),
+            parent_id=text_at(envelope, "parentId", "parentUuid"),
             envelope_time=envelope.get("timestamp"),
             excluded=None,
         )
@@ -226,9 +225,3 @@ def _own_time(body: Mapping[str, Any]) -> str | None:
         if value is not None:
             return iso_time(value)
     return None
-
-
-def _text(value: Mapping[str, Any], *keys: str) -> str | None:
-    return next(
-        (value[key] for key in keys if isinstance(value.get(key), str) and value[key]), None
-    )

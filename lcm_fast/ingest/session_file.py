@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import SessionFileError
-from ..store import Address, Batch, CarriedEntry, Cursor, Store
+from ..store import ABANDONED_BRANCH, Address, Batch, CarriedEntry, Cursor, Store
 from ..transcripts import Transcript
 from ..types import Message, SessionEntry
-from .normalise import ABANDONED_BRANCH, CountTokens, digest, message_from_entry, storable
+from .normalise import CountTokens, digest, message_from_entry, storable
 from .results import BootstrapResult
 
 __all__ = ["address_of", "ingest_transcript"]

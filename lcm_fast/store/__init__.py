@@ -1,7 +1,9 @@
 """The only place with SQL and the only importer of apsw (design: architecture, sections 4 and
 5)."""
 
+from .branches import ABANDONED_BRANCH
 from .connection import BUSY_TIMEOUT_MS, Durability
+from .files import private_file
 from .frontier import MESSAGE, ROLE_CODES, SUMMARY, Frontier
 from .rows import (
     Address,
@@ -18,6 +20,7 @@ from .schema import SCHEMA_VERSION
 from .store import Store
 
 __all__ = [
+    "ABANDONED_BRANCH",
     "BUSY_TIMEOUT_MS",
     "MESSAGE",
     "ROLE_CODES",
@@ -35,4 +38,5 @@ __all__ = [
     "Store",
     "StoredMessage",
     "StoredSummary",
+    "private_file",
 ]

@@ -11,9 +11,9 @@ from typing import Any
 
 import apsw
 
-__all__ = ["ABANDONED", "follow"]
+__all__ = ["ABANDONED_BRANCH", "follow"]
 
-ABANDONED = "abandoned-branch"
+ABANDONED_BRANCH = "abandoned-branch"
 
 
 def follow(
@@ -32,9 +32,9 @@ def follow(
     moved = 0
     for seq, before in was.items():
         after = now[seq]
-        if before is None and after == ABANDONED:
+        if before is None and after == ABANDONED_BRANCH:
             moved += _leave(db, conversation_id, seq)
-        elif before == ABANDONED and after is None:
+        elif before == ABANDONED_BRANCH and after is None:
             moved += _return(db, conversation_id, seq)
     return moved
 
@@ -48,7 +48,7 @@ def _leave(db: apsw.Connection, conversation_id: int, seq: int) -> int:
         (conversation_id, seq),
     ).fetchall()
     for (tokens,) in rows:
-        _mark(db, conversation_id, seq, ABANDONED, items=-1, tokens=-tokens)
+        _mark(db, conversation_id, seq, ABANDONED_BRANCH, items=-1, tokens=-tokens)
     return len(rows)
 
 

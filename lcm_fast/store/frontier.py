@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Protocol
 
 import apsw
 import numpy as np
@@ -16,7 +17,7 @@ import numpy.typing as npt
 
 from ..kernels import select_fresh_tail
 
-__all__ = ["MESSAGE", "ROLE_CODES", "SUMMARY", "Frontier"]
+__all__ = ["MESSAGE", "ROLE_CODES", "SUMMARY", "Frontier", "KnownFrontiers"]
 
 MESSAGE, SUMMARY = 0, 1
 ROLE_CODES = {"system": 0, "user": 1, "assistant": 2, "tool": 3, "summary": 4}
@@ -159,6 +160,14 @@ class Frontier:
             message_ids=np.concatenate((self.message_ids, newer.message_ids)),
             summary_ids=self.summary_ids + newer.summary_ids,
         )
+
+
+class KnownFrontiers(Protocol):
+    """Frontiers read before, by conversation; a dict is one."""
+
+    def get(self, conversation_id: int, /) -> Frontier | None:
+        """Return the frontier of a conversation, if it was read before."""
+        ...
 
 
 def load(

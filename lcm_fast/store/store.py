@@ -28,7 +28,7 @@ from .connection import (
     open_writer,
     usable_name,
 )
-from .frontier import Frontier
+from .frontier import Frontier, KnownFrontiers
 from .migrations import DEFAULT_DICTIONARY_ID, migrate, schema_version
 from .readers import Readers
 from .rows import (
@@ -154,11 +154,6 @@ class Store:
         with self._readers.snapshot() as db:
             return conversations.find(db, address)
 
-    def conversation(self, conversation_id: int) -> Conversation | None:
-        """Return a conversation by its number."""
-        with self._readers.snapshot() as db:
-            return conversations.get(db, conversation_id)
-
     def conversations_page(self, *, after_id: int = 0, limit: int = 50) -> list[Conversation]:
         """Return a page of conversations in the order they were made."""
         with self._readers.snapshot() as db:
@@ -175,11 +170,11 @@ class Store:
             return conversations.totals(db)
 
     def frontier(
-        self, address: Address, known: dict[int, Frontier]
+        self, address: Address, known: KnownFrontiers
     ) -> tuple[Conversation, Frontier] | None:
         """Return an address's conversation and its frontier in one snapshot.
 
-        `known` holds frontiers read before, by conversation; only what they lack is read.
+        Of a frontier in `known`, only what it lacks is read.
         """
         with self._readers.snapshot() as db:
             conversation = conversations.find(db, address)

@@ -6,7 +6,7 @@ Pure functions over decoded objects; must not read files (spec: storage 3.1, ses
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -51,7 +51,7 @@ def _is_responses_item(kind: object) -> bool:
     return isinstance(kind, str) and kind in _RESPONSES_ITEMS
 
 
-def text_at(value: dict[str, Any], *keys: str) -> str | None:
+def text_at(value: Mapping[str, Any], *keys: str) -> str | None:
     """Return the first non-empty string under one of the keys."""
     for key in keys:
         text = value.get(key)

@@ -14,7 +14,15 @@ from typing import Any
 import msgspec
 
 from ..types import Role, Shape, ToolCall
-from .kinds import CALL_TYPES, PICTURE_TYPES, REASONING_TYPES, RESULT_TYPES
+from .envelope import text_at
+from .kinds import (
+    CALL_TYPES,
+    PICTURE_TYPES,
+    REASONING_TYPES,
+    RESULT_TYPES,
+    is_call,
+    is_result,
+)
 from .message_text import content_of
 
 __all__ = [
@@ -106,7 +114,7 @@ def role_of(body: Mapping[str, Any]) -> Role | None:
     known = _ROLES.get(role) if isinstance(role, str) else None
     if known == "user":
         content = body.get("content")
-        if isinstance(content, list) and content and all(map(_is_result, content)):
+        if isinstance(content, list) and content and all(map(is_result, content)):
             return "tool"
     return known
 
@@ -131,7 +139,7 @@ def tool_calls(body: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     content = body.get("content")
     if isinstance(content, list):
         for block in content:
-            if isinstance(block, dict) and block.get("type") in CALL_TYPES:
+            if is_call(block):
                 _add_call(calls, block.get("id") or block.get("call_id"), block.get("name"))
     chat_calls = body.get("tool_calls")
     if isinstance(chat_calls, list):
@@ -151,7 +159,7 @@ def call_arguments(body: Mapping[str, Any]) -> list[tuple[str, Any]]:
     content = body.get("content")
     carriers: list[Any] = [body, *(content if isinstance(content, list) else ())]
     for carrier in carriers:
-        if isinstance(carrier, dict) and carrier.get("type") in CALL_TYPES:
+        if is_call(carrier):
             arguments = carrier.get("arguments", carrier.get("input"))
             found.append((str(carrier.get("name") or "unknown"), arguments))
     chat_calls = body.get("tool_calls")
@@ -178,18 +186,14 @@ def tool_answers(body: Mapping[str, Any]) -> tuple[str, ...]:
     content = body.get("content")
     if isinstance(content, list):
         for block in content:
-            if _is_result(block):
+            if is_result(block):
                 _add_answer(answers, block)
     return tuple(answers)
 
 
 def tool_name_of(body: Mapping[str, Any]) -> str | None:
     """Return the tool's name a result carries, where it carries one."""
-    for key in ("toolName", "tool_name", "name"):
-        name = body.get(key)
-        if isinstance(name, str) and name:
-            return name
-    return None
+    return text_at(body, "toolName", "tool_name", "name")
 
 
 def is_terminal(body: Mapping[str, Any]) -> bool:
@@ -292,15 +296,8 @@ def _add_call(calls: list[ToolCall], call_id: Any, name: Any) -> None:
 
 
 def _add_answer(answers: dict[str, None], carrier: Mapping[str, Any]) -> None:
-    for key in CALL_ID_KEYS:
-        call_id = carrier.get(key)
-        if isinstance(call_id, str) and call_id:
-            answers[call_id] = None
-            return
-
-
-def _is_result(block: Any) -> bool:
-    return isinstance(block, dict) and block.get("type") in RESULT_TYPES
+    if call_id := text_at(carrier, *CALL_ID_KEYS):
+        answers[call_id] = None
 
 
 def _is_blank_block(block: Any) -> bool:

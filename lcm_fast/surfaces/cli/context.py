@@ -8,7 +8,6 @@ from typing import Any
 
 import click
 
-from ...config import system_zone
 from ...ingest.normalise import iso_time
 from ...summarize.timestamps import format_time
 from ...transcripts import shapes
@@ -68,7 +67,7 @@ def assemble(
         assembly = engine.assemble(
             session_key=session_key, session_id=session_id, token_budget=budget, prompt=prompt
         )
-        zone = engine.config.timezone or system_zone()
+        zone = engine.timezone
     if out is not None:
         write_private(out, encode_json(assembly.messages, indent=1) + b"\n")
     if invocation.as_json:

@@ -13,7 +13,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 import textwrap
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -23,9 +22,12 @@ from unicodedata import east_asian_width
 
 import click
 
+from ...store import private_file
+
 __all__ = [
     "WIDTH",
     "check_target",
+    "columns",
     "counted",
     "encode_json",
     "one_line",
@@ -151,16 +153,8 @@ def write_private(path: Path, content: bytes) -> None:
     OSError
         It cannot be written; a file that was there before is as it was.
     """
-    # mkstemp makes it 0600 from the start, under a name nobody can have prepared.
-    number, partial = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
-    try:
-        with os.fdopen(number, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(partial).replace(path)
-    finally:
-        Path(partial).unlink(missing_ok=True)
+    with private_file(path) as stream:
+        stream.write(content)
 
 
 def survive_any_locale() -> None:

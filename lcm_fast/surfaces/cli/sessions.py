@@ -14,7 +14,7 @@ import click
 
 from ...assembly import Assembly, check_budget
 from ...compaction import CompactionResult
-from ...engine import Engine
+from ...engine import DEFAULT_TOKEN_BUDGET, Engine
 from ...errors import LcmError, SessionFileError
 from ...ingest import BootstrapResult
 from ...kernels import IMPLEMENTATION, estimate_tokens
@@ -34,7 +34,6 @@ from .report import compaction_section, ingest_section, messages_per_second, out
 
 __all__ = ["ingest", "run"]
 
-DEFAULT_BUDGET_TOKENS = 128_000
 _LONG_FILE_BYTES = 2_000_000
 
 _sessions_argument = click.argument(
@@ -69,7 +68,7 @@ class Outcome:
 
 @click.command(short_help="Ingest, compact and assemble: the main job in one call.")
 @_sessions_argument
-@budget_option(default=DEFAULT_BUDGET_TOKENS, show_default=True)
+@budget_option(default=DEFAULT_TOKEN_BUDGET, show_default=True)
 @click.option("--prompt", metavar="TEXT", help="The next message; room for it is kept free.")
 @click.option(
     "--out",

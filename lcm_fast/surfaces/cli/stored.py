@@ -11,7 +11,6 @@ from typing import Any
 import click
 import msgspec
 
-from ...config import system_zone
 from ...engine import Engine
 from ...errors import NotFoundError
 from ...store import Conversation, StoredMessage, StoredSummary
@@ -102,7 +101,7 @@ def messages(
     if message_id is None:
         require_conversation(session_key, session_id)
     with invocation.reading() as engine:
-        zone = engine.config.timezone or system_zone()
+        zone = engine.timezone
         if message_id is not None:
             _show_message(invocation, _find_message(engine, message_id), zone)
             return
@@ -207,7 +206,7 @@ def summaries(
     if summary_id is None:
         require_conversation(session_key, session_id)
     with invocation.reading() as engine:
-        zone = engine.config.timezone or system_zone()
+        zone = engine.timezone
         if summary_id is not None:
             _show_summary(invocation, _find_summary(engine, summary_id), zone)
             return
