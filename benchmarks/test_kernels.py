@@ -16,6 +16,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from lcm_fast.kernels.reference import chunking as chunking_twin
 from lcm_fast.kernels.reference import frontier as frontier_twin
+from lcm_fast.kernels.reference import replay as replay_twin
 from lcm_fast.kernels.reference import text as text_twin
 from lcm_fast.kernels.reference import tokens as tokens_twin
 
@@ -23,6 +24,7 @@ tokens_kernel = pytest.importorskip("lcm_fast.kernels._tokens")
 frontier_kernel = pytest.importorskip("lcm_fast.kernels._frontier")
 chunking_kernel = pytest.importorskip("lcm_fast.kernels._chunking")
 text_kernel = pytest.importorskip("lcm_fast.kernels._text")
+replay_kernel = pytest.importorskip("lcm_fast.kernels._replay")
 
 ITEMS = 10_000
 TAIL = 64
@@ -164,3 +166,33 @@ def test_terms_of_a_long_text(benchmark: BenchmarkFixture, side: str) -> None:
     rng = random.Random(SEED)
     text = "\n".join(make_text(rng) for _ in range(ITEMS // 20))
     compare(benchmark, side, text_kernel.analyse_terms, text_twin.analyse_terms, text)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_a_history_sent_again_with_a_hundredth_changed(
+    benchmark: BenchmarkFixture, side: str
+) -> None:
+    rng = random.Random(SEED)
+    stored = np.array([rng.getrandbits(63) for _ in range(ITEMS)])
+    batch = stored.copy()
+    for i in rng.sample(range(ITEMS), ITEMS // 100):
+        batch[i] = rng.getrandbits(63)
+    compare(benchmark, side, replay_kernel.align, replay_twin.align, stored, batch)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_floods_of_a_batch_of_repeats(benchmark: BenchmarkFixture, side: str) -> None:
+    rng = random.Random(SEED)
+    compare(
+        benchmark,
+        side,
+        replay_kernel.find_floods,
+        replay_twin.find_floods,
+        np.array([rng.randrange(4) for _ in range(ITEMS)], dtype=np.uint8),
+        np.array([rng.randrange(ITEMS // 20) for _ in range(ITEMS)]),
+        np.array([rng.getrandbits(63) for _ in range(ITEMS)]),
+        np.ones(ITEMS, dtype=np.uint8),
+        np.zeros(ITEMS, dtype=np.int64),
+        3,
+        32,
+    )

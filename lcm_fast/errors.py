@@ -10,6 +10,7 @@ from typing import ClassVar
 
 __all__ = [
     "BudgetTooSmallError",
+    "CommitConflictError",
     "ConfigError",
     "DatabaseError",
     "ForeignDatabaseError",
@@ -61,6 +62,12 @@ class MessageError(LcmError, ValueError):
     """A message given to the engine is malformed; names its index and field."""
 
     code = "bad_message"
+
+
+class CommitConflictError(LcmError, ValueError):
+    """A turn's advancement key was used for other messages; nothing was stored."""
+
+    code = "commit_conflict"
 
 
 class BudgetTooSmallError(LcmError, ValueError):

@@ -11,6 +11,10 @@ from typing import Any, Literal
 import msgspec
 
 __all__ = [
+    "ENVELOPE_TIME",
+    "OWN_TIME",
+    "UNTIMED",
+    "LargeFile",
     "Message",
     "Role",
     "SessionEntry",
@@ -21,6 +25,9 @@ __all__ = [
 
 Role = Literal["system", "user", "assistant", "tool"]
 Shape = Literal["openclaw", "openai", "responses", "anthropic"]
+
+# Where a message's time is from: nowhere (its receipt stands in), its entry's envelope, itself.
+UNTIMED, ENVELOPE_TIME, OWN_TIME = 0, 1, 2
 
 
 class SessionEntry(msgspec.Struct, frozen=True):
@@ -56,6 +63,19 @@ class ToolCall(msgspec.Struct, frozen=True):
     name: str
 
 
+class LargeFile(msgspec.Struct, frozen=True):
+    """A payload kept in a file of its own, named by its content; `storage_uri` is relative to the
+    folder of large files."""
+
+    file_id: str
+    file_name: str | None
+    mime_type: str | None
+    byte_size: int
+    line_count: int | None
+    storage_uri: str
+    exploration_summary: str
+
+
 class Message(msgspec.Struct, frozen=True):
     """One message, normalised, ready to be stored.
 
@@ -74,11 +94,19 @@ class Message(msgspec.Struct, frozen=True):
     wire_tokens
         Tokens of the message as the model is sent it, envelope included.
     identity
-        16-byte digest of what makes this message itself (role, what a model reads, time).
+        16-byte digest of what the message says, equal for every face of it; times and ids tell
+        messages that say the same apart.
+    created_at, timed
+        Its time, ISO 8601 UTC, and where that is from; None and `UNTIMED` when it has none.
+    event_key
+        A provider's own id of the event, which no other message of the conversation shares.
     calls, answers
         Tool calls made; ids of the tool calls answered.
     excluded
         Why the message is kept out of the view, or None when it belongs to it.
+    files, shown
+        Its payloads that are files of their own, and the message as JSON with references in the
+        place of those that are large; None when it is shown as it is.
     """
 
     role: Role
@@ -89,8 +117,12 @@ class Message(msgspec.Struct, frozen=True):
     wire_tokens: int
     identity: bytes
     created_at: str | None = None
+    timed: int = UNTIMED
     entry_id: str | None = None
     parent_id: str | None = None
+    event_key: str | None = None
     calls: tuple[ToolCall, ...] = ()
     answers: tuple[str, ...] = ()
     excluded: str | None = None
+    files: tuple[LargeFile, ...] = ()
+    shown: bytes | None = None

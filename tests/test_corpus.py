@@ -1,20 +1,26 @@
-"""The main job on real conversations: stored, compacted, assembled, and stored again.
+"""The main job on real conversations: stored, at once or in pieces, compacted, assembled, reread.
 
 One database for each folder, filled once; every test then looks at all its sessions.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
+from conftest import violations
 from properties.conversations import broken_exchanges
 
 import lcm_fast
 from lcm_fast.assembly import Assembly
 from lcm_fast.engine import Engine
+from lcm_fast.transcripts import open_transcript
+from lcm_fast.types import SessionEntry
 
 pytestmark = pytest.mark.corpus
 
@@ -98,3 +104,110 @@ def test_the_record_gives_back_the_bytes_of_every_file(memory: Memory) -> None:
 def test_the_doctor_finds_every_invariant_kept(memory: Memory) -> None:
     checks = lcm_fast.doctor(memory.engine).checks
     assert [check for check in checks if not check.ok] == []
+
+
+@dataclass
+class Arrival:
+    """A folder's sessions in two memories: read once, and arrived piece by piece."""
+
+    once: Engine
+    pieces: Engine
+    sessions: dict[str, list[Path]]
+    folder: Path
+
+
+def session_files(corpus: Path, folder: str) -> dict[str, list[Path]]:
+    """Return the files of each session of a folder, those with its later increments last."""
+    found: dict[str, list[Path]] = {}
+    files = (corpus / folder).rglob("*.jsonl")
+    for path in sorted(files, key=lambda path: ("updates" in path.parts, path)):
+        found.setdefault(f"{folder}/{path.stem}", []).append(path)
+    return found
+
+
+def arrive_in_pieces(engine: Engine, key: str, source: Path, copy: Path, draw: Random) -> None:
+    """Let a file grow from moment to moment, and live batches overlap what it shows by then."""
+    data = source.read_bytes()
+    entries = [entry for entry in open_transcript(source) if may_be_sent(entry)]
+    moments = [draw.randrange(data.index(b"\n") + 1, len(data)) for _ in range(4)]
+    for end in (*sorted(moments), len(data)):
+        copy.write_bytes(data[:end])
+        engine.bootstrap(copy, session_key=key)
+        written = sum(entry.offset < end for entry in entries)
+        first = max(0, written - draw.randrange(6))
+        live = entries[first : written + draw.randrange(6)]
+        engine.ingest([as_live(entry, draw) for entry in live], session_key=key)
+
+
+def may_be_sent(entry: SessionEntry) -> bool:
+    """Tell whether a host sends an entry's message to a model as it is."""
+    roles = {"user", "assistant", "toolResult"}
+    return entry.message is not None and entry.message.get("role") in roles
+
+
+def as_live(entry: SessionEntry, draw: Random) -> Any:
+    """Return an entry as a host may send it: whole, or its message when that has a time."""
+    assert entry.message is not None
+    if "timestamp" in entry.message and draw.random() < 0.5:
+        return entry.message
+    return json.loads(entry.raw)
+
+
+@pytest.fixture(scope="module", params=FOLDERS)
+def arrival(
+    request: pytest.FixtureRequest, corpus: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Arrival]:
+    folder = tmp_path_factory.mktemp("arrival")
+    sessions = session_files(corpus, request.param)
+    with (
+        lcm_fast.open(folder / "once.db", durability="normal") as once,
+        lcm_fast.open(folder / "pieces.db", durability="normal") as pieces,
+    ):
+        for key, files in sessions.items():
+            for n, file in enumerate(files):
+                once.bootstrap(file, session_key=key)
+                copy = folder / f"{file.stem}-{n}.jsonl"
+                arrive_in_pieces(pieces, key, file, copy, Random(f"{key} {n}"))
+        yield Arrival(once, pieces, sessions, folder)
+
+
+def rows(engine: Engine, key: str) -> list[tuple[object, ...]]:
+    return [
+        (row.entry_id, row.role, row.excluded, row.created_at, row.token_count, row.content)
+        for row in engine.messages(session_key=key, limit=100_000)
+    ]
+
+
+def test_sessions_that_arrive_in_pieces_are_stored_as_if_read_once(arrival: Arrival) -> None:
+    different = [
+        key for key in arrival.sessions if rows(arrival.pieces, key) != rows(arrival.once, key)
+    ]
+    assert different == []
+
+
+def test_sessions_that_arrive_in_pieces_come_back_entry_by_entry(arrival: Arrival) -> None:
+    different = [
+        key
+        for key, files in arrival.sessions.items()
+        if list(arrival.pieces.export_entries(session_key=key))
+        != [entry.raw for file in files for entry in open_transcript(file)]
+    ]
+    assert different == []
+
+
+def test_sessions_that_arrived_in_pieces_add_nothing_when_they_are_read_whole(
+    arrival: Arrival,
+) -> None:
+    before = {key: rows(arrival.pieces, key) for key in arrival.sessions}
+    added = {
+        str(file): result.ingested
+        for key, files in arrival.sessions.items()
+        for file in files
+        if (result := arrival.pieces.bootstrap(file, session_key=key)).ingested
+    }
+    after = {key: rows(arrival.pieces, key) for key in arrival.sessions}
+    assert (added, [key for key in before if before[key] != after[key]]) == ({}, [])
+
+
+def test_sessions_that_arrived_in_pieces_keep_every_invariant(arrival: Arrival) -> None:
+    assert violations(arrival.pieces.store) == []

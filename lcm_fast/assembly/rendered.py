@@ -28,7 +28,7 @@ class _Rendered:
     """What is worth remembering of a message; the message itself is decoded anew for each caller,
     who may change it."""
 
-    raw: bytes
+    sent: bytes
     tokens: int
     digest: int
     calls: tuple[ToolCall, ...]
@@ -57,13 +57,13 @@ class MessagePieces:
         wanted = {place[0]: place for place in places}
         known = self._recall(wanted)
         pieces = {
-            message_id: _piece(rendered, _message(rendered.raw), *wanted[message_id])
+            message_id: _piece(rendered, _message(rendered.sent), *wanted[message_id])
             for message_id, rendered in known.items()
         }
         missing = [message_id for message_id in wanted if message_id not in known]
         fresh: dict[int, _Rendered] = {}
         for row in self._store.messages(missing) if missing else ():
-            message = _message(row.raw)
+            message = _message(row.sent)
             fresh[row.message_id] = rendered = self._render(row, message)
             pieces[row.message_id] = _piece(rendered, message, *wanted[row.message_id])
         self._remember(fresh)
@@ -72,7 +72,7 @@ class MessagePieces:
     def _render(self, stored: StoredMessage, message: dict[str, Any]) -> _Rendered:
         digest, tokens = count_message(message, self._count_tokens)
         return _Rendered(
-            raw=stored.raw,
+            sent=stored.sent,
             tokens=tokens,
             digest=digest,
             calls=shapes.tool_calls(message),
@@ -96,14 +96,14 @@ class MessagePieces:
             for message_id, rendered in fresh.items():
                 if message_id not in self._rendered:
                     self._rendered[message_id] = rendered
-                    self._bytes += len(rendered.raw)
+                    self._bytes += len(rendered.sent)
             while self._bytes > _REMEMBERED_BYTES:
                 _, oldest = self._rendered.popitem(last=False)
-                self._bytes -= len(oldest.raw)
+                self._bytes -= len(oldest.sent)
 
 
-def _message(raw: bytes) -> dict[str, Any]:
-    return shapes.wire_form(body_of(raw))
+def _message(sent: bytes) -> dict[str, Any]:
+    return shapes.wire_form(body_of(sent))
 
 
 def _piece(

@@ -7,8 +7,7 @@ transaction, and writes nothing (spec F, G4 to G7, K9, M1).
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -30,7 +29,6 @@ from .source import item_from_message, item_from_summary
 
 __all__ = ["SummaryMaker"]
 
-_FILE_ID = re.compile(r"\bfile_[0-9a-f]{16}\b", re.IGNORECASE)
 _CONTINUITY_SUMMARIES = 2
 _READ_AT_ONCE = 8
 
@@ -69,7 +67,7 @@ class SummaryMaker:
             earliest_at=min(times),
             latest_at=max(times),
             source_tokens=self.plan.tokens,
-            file_ids=tuple(_file_ids(message.content for message in messages)),
+            file_ids=tuple(self.services.store.file_ids_of(self.plan.message_ids)),
         )
         return self._row(summary, origin)
 
@@ -81,7 +79,7 @@ class SummaryMaker:
             earliest_at=min(source.earliest_at or source.created_at for source in sources),
             latest_at=max(source.latest_at or source.created_at for source in sources),
             source_tokens=sum(source.source_message_token_count for source in sources),
-            file_ids=(*known, *_file_ids(source.content for source in sources)),
+            file_ids=tuple(known),
             sources=tuple(sources),
         )
         return self._row(summary, origin)
@@ -187,9 +185,3 @@ class _Origin:
     source_tokens: int = 0
     file_ids: tuple[str, ...] = ()
     sources: tuple[StoredSummary, ...] = ()
-
-
-def _file_ids(texts: Iterable[str]) -> Iterator[str]:
-    for text in texts:
-        for match in _FILE_ID.finditer(text):
-            yield match.group().lower()

@@ -21,7 +21,7 @@ __all__ = ["item_from_message", "item_from_summary"]
 
 def item_from_message(stored: StoredMessage, injected_tags: Sequence[str]) -> SourceItem:
     """Return a message's readable text with its role, time, tool and the calls it makes."""
-    body = body_of(stored.raw)
+    body = body_of(stored.sent)
     text = sanitise_message(stored.content, injected_tags=injected_tags)
     if shapes.has_picture(body):
         text = note_media(text)

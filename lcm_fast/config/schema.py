@@ -152,11 +152,12 @@ _ACTIVE = (
         "summaryMaxOverageFactor", 3.0, 1, None, "Multiple of its target at which a summary is cut."
     ),
     _integer("fallbackMaxTokens", 512, 64, "Tokens of a fallback summary."),
-)
-
-_LATER = (
-    _choice("hostFallbackMode", ("error", "capture-only"), "What a host does without us."),
-    Key("largeFilesDir", "path", None, "Where large payloads are kept."),
+    Key(
+        "largeFilesDir",
+        "path",
+        None,
+        "Where large payloads are kept; default lcm-files beside the database.",
+    ),
     Key("ignoreSessionPatterns", "list", (), "Session keys that are not touched at all."),
     Key(
         "statelessSessionPatterns",
@@ -165,8 +166,18 @@ _LATER = (
         "Session keys that are read from and never written to.",
     ),
     _on_off("skipStatelessSessions", True, "Whether statelessSessionPatterns is obeyed."),
+    _on_off("pruneHeartbeatOk", False, "Whether heartbeat turns are kept out of the view."),
+    _integer(
+        "bootstrapMaxTokens", None, 1, "Tokens of its parent's history a fork shows; else derived."
+    ),
+    _integer("replayFloodThresholdExternal", 3, 1, "User messages repeated in a second: a replay."),
+    _integer("replayFloodThresholdInternal", 32, 1, "The same for the other roles."),
+    _integer("largeFileThresholdTokens", 25_000, 1000, "Tokens from which a payload is a file."),
+)
+
+_LATER = (
+    _choice("hostFallbackMode", ("error", "capture-only"), "What a host does without us."),
     _integer("newSessionRetainDepth", 2, -1, "Depth of summaries that survive /new; -1 keeps all."),
-    _on_off("pruneHeartbeatOk", False, "Whether heartbeat turns are removed."),
     _on_off("transcriptGcEnabled", False, "Whether maintenance rewrites transcripts."),
     Key(
         "contextThresholdOverrides",
@@ -176,12 +187,9 @@ _LATER = (
     ),
     _on_off("promptAwareEviction", False, "Whether the prompt decides which old items are kept."),
     _on_off("stubLargeToolPayloads", False, "Whether large tool results are shown as stubs."),
-    _integer("bootstrapMaxTokens", None, 1, "Tokens of its parent's history a new session gets."),
     _choice(
         "proactiveThresholdCompactionMode", ("deferred", "inline"), "When due compaction runs."
     ),
-    _integer("replayFloodThresholdExternal", 3, 1, "User messages repeated in a second: a replay."),
-    _integer("replayFloodThresholdInternal", 32, 1, "The same for the other roles."),
     _text("summaryProvider", "Provider of a bare summaryModel."),
     _text("summaryModel", "Model that summarises."),
     _text("largeFileSummaryProvider", "Provider of a bare largeFileSummaryModel."),
@@ -196,7 +204,6 @@ _LATER = (
     _integer("summaryCallWindowMs", 600_000, 1, "Window in which calls are counted."),
     _integer("summaryMaxCallsPerWindow", 24, 1, "Most calls in that window."),
     _integer("summarySpendBackoffMs", 1_800_000, 1, "Milliseconds of pause when it is full."),
-    _integer("largeFileThresholdTokens", 25_000, 1000, "Tokens from which a payload is a file."),
     _integer("maxExpandTokens", 4_000, 1, "Tokens of an answer."),
     _integer("delegationTimeoutMs", 120_000, 1, "Milliseconds of a delegated query."),
     _on_off("autoRotateSessionFiles.enabled", True, "Whether large transcripts are rotated."),

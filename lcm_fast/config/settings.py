@@ -54,6 +54,9 @@ def default_database_path() -> Path:
     return state_directory({}) / "lcm.db"
 
 
+_LEAST_BOOTSTRAP_TOKENS = 6000
+
+
 def _default(name: str) -> Any:
     return KEYS[name].default
 
@@ -101,6 +104,15 @@ class Config:
     custom_instructions: str = _default("customInstructions")
     timezone: str | None = _default("timezone")
     strip_injected_context_tags: tuple[str, ...] = _default("stripInjectedContextTags")
+    ignore_session_patterns: tuple[str, ...] = _default("ignoreSessionPatterns")
+    stateless_session_patterns: tuple[str, ...] = _default("statelessSessionPatterns")
+    skip_stateless_sessions: bool = _default("skipStatelessSessions")
+    prune_heartbeat_ok: bool = _default("pruneHeartbeatOk")
+    bootstrap_max_tokens: int | None = _default("bootstrapMaxTokens")
+    replay_flood_threshold_external: int = _default("replayFloodThresholdExternal")
+    replay_flood_threshold_internal: int = _default("replayFloodThresholdInternal")
+    large_files_dir: Path | None = None
+    large_file_threshold_tokens: int = _default("largeFileThresholdTokens")
     sources: Mapping[str, str] = field(default_factory=dict, compare=False)
     notes: tuple[Note, ...] = field(default=(), compare=False)
 
@@ -113,9 +125,23 @@ class Config:
             if source == "default" and not _is_default(key, value):
                 source = "argument"
             sources[key.name] = source
-            if value is not None or key.default is not None or key.kind == "path":
+            if value is not None or key.default is not None or key.name == "databasePath":
                 object.__setattr__(self, name, parse_value(key, value, source))
         object.__setattr__(self, "sources", sources)
+
+    @property
+    def bootstrap_tokens(self) -> int:
+        """Tokens of its parent's history that a forked session shows (spec: storage 1.9).
+
+        >>> Config().bootstrap_tokens, Config(leaf_chunk_tokens=30_000).bootstrap_tokens
+        (6000, 9000)
+        """
+        derived = max(_LEAST_BOOTSTRAP_TOKENS, 3 * self.leaf_chunk_tokens // 10)
+        return self.bootstrap_max_tokens or derived
+
+    def large_files_folder(self, database_path: str) -> Path:
+        """Return where large payloads are kept: ``lcm-files`` beside the database unless set."""
+        return self.large_files_dir or Path(database_path).parent / "lcm-files"
 
     def summary_prefix_target(self, budget_tokens: int) -> int:
         """Return how many tokens of summaries are too many for a token budget (spec: compaction

@@ -1,17 +1,35 @@
 """From messages as received to the record: normalise, identify, append (design: architecture,
 section 3)."""
 
-from .batch import ingest_batch
+from .addresses import DEFAULT_SESSION_KEY, address, address_of
+from .batch import admit_batch, commit_turn, ingest_batch
+from .file_reading import FileDescription, describe_file
 from .normalise import message_from_entry, message_from_object
-from .results import BootstrapResult, IngestResult
-from .session_file import address_of, ingest_transcript
+from .results import BootstrapResult, CommitResult, IngestResult, TurnResult
+from .services import Services, services_of
+from .session_file import ingest_transcript
+from .session_patterns import SessionPolicy
+from .sources import open_source, sessions_in
 
 __all__ = [
+    "DEFAULT_SESSION_KEY",
     "BootstrapResult",
+    "CommitResult",
+    "FileDescription",
     "IngestResult",
+    "Services",
+    "SessionPolicy",
+    "TurnResult",
+    "address",
     "address_of",
+    "admit_batch",
+    "commit_turn",
+    "describe_file",
     "ingest_batch",
     "ingest_transcript",
     "message_from_entry",
     "message_from_object",
+    "open_source",
+    "services_of",
+    "sessions_in",
 ]

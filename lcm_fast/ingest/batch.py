@@ -1,43 +1,131 @@
-"""Store a live batch of messages."""
+"""Store a live batch of messages, a turn under a host's key, or a batch the flood guard refused."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, Literal
 
-from ..store import Address, Batch, Store
-from .normalise import CountTokens, message_from_object
-from .results import IngestResult
+import msgspec
 
-__all__ = ["ingest_batch"]
+from ..store import Address, AppendOutcome, Batch, Commit
+from ..types import Message
+from .heartbeats import without_heartbeats
+from .normalise import digest, message_from_object, revision_of
+from .results import CommitResult, IngestResult
+from .services import Services
+
+__all__ = ["admit_batch", "commit_turn", "ingest_batch"]
 
 
 def ingest_batch(
-    store: Store,
+    services: Services,
     messages: Iterable[Any],
     address: Address,
     *,
-    count_tokens: CountTokens,
-    now: Callable[[], str],
+    is_heartbeat: bool = False,
+    is_covered: bool = False,
 ) -> IngestResult:
     """Store what is new of a batch, all of it in one transaction.
+
+    Parameters
+    ----------
+    is_heartbeat
+        The batch is a heartbeat turn.
+    is_covered
+        A transcript that was read just now shows the same messages.
 
     Raises
     ------
     MessageError
         A message is malformed; nothing of the batch is stored.
     """
-    normalised = [
-        message_from_object(value, index, count_tokens) for index, value in enumerate(messages)
-    ]
-    packed = [store.pack(message.raw, message.content) for message in normalised]
-    outcome = store.append(address, Batch(messages=normalised, received_at=now()), packed)
-    return IngestResult(
-        ingested=len(outcome.message_ids),
-        duplicates=outcome.duplicates,
-        quarantined=0,
-        message_ids=outcome.message_ids,
-        tokens=outcome.tokens,
-        conversation_id=outcome.conversation_id,
-        session_key=address.session_key,
+    batch = Batch(
+        messages=_normalised(services, messages, is_heartbeat=is_heartbeat),
+        received_at=services.now(),
+        is_covered=is_covered,
+        thresholds=services.thresholds,
+        revision_of=revision_of,
     )
+    outcome = services.store.append(address, batch, _packed(services, batch.messages))
+    return _result(outcome, address)
+
+
+def commit_turn(
+    services: Services, advancement_key: str, messages: Iterable[Any], address: Address
+) -> CommitResult:
+    """Store a turn once under its key.
+
+    Raises
+    ------
+    CommitConflictError
+        The key was used for other messages; nothing is stored.
+    MessageError
+        A message is malformed; nothing is stored.
+    """
+    normalised = _normalised(services, messages)
+    payload = digest(*(message.raw for message in normalised))
+    batch = Batch(
+        messages=normalised,
+        received_at=services.now(),
+        commit=Commit(advancement_key, payload),
+        revision_of=revision_of,
+    )
+    outcome = services.store.append(address, batch, _packed(services, normalised))
+    status: Literal["committed", "duplicate"] = "committed"
+    if outcome.is_repeated_commit:
+        status = "duplicate"
+    return CommitResult(
+        status, advancement_key, **_counts(outcome), session_key=address.session_key
+    )
+
+
+def admit_batch(services: Services, batch_id: str) -> IngestResult:
+    """Store a quarantined batch after all.
+
+    Raises
+    ------
+    NotFoundError
+        No batch of this id waits.
+    """
+    conversation, raw_messages = services.store.quarantined_messages(batch_id)
+    values = [msgspec.json.decode(raw) for raw in raw_messages]
+    address = Address(conversation.session_key, conversation.session_id)
+    batch = Batch(
+        messages=_normalised(services, values),
+        received_at=services.now(),
+        revision_of=revision_of,
+    )
+    outcome = services.store.admit(batch_id, address, batch, _packed(services, batch.messages))
+    return _result(outcome, address)
+
+
+def _normalised(
+    services: Services, values: Iterable[Any], *, is_heartbeat: bool = False
+) -> list[Message]:
+    messages = [
+        message_from_object(value, index, services.count_tokens, services.show)
+        for index, value in enumerate(values)
+    ]
+    if services.prunes_heartbeats:
+        return without_heartbeats(messages, is_heartbeat=is_heartbeat)
+    return messages
+
+
+def _packed(services: Services, messages: list[Message]) -> list[tuple[int, bytes]]:
+    return [services.store.pack(message.raw, message.content) for message in messages]
+
+
+def _result(outcome: AppendOutcome, address: Address) -> IngestResult:
+    return IngestResult(**_counts(outcome), session_key=address.session_key)
+
+
+def _counts(outcome: AppendOutcome) -> dict[str, Any]:
+    return {
+        "ingested": len(outcome.message_ids),
+        "duplicates": outcome.duplicates,
+        "quarantined": outcome.quarantined,
+        "revised": outcome.revised,
+        "message_ids": outcome.message_ids,
+        "tokens": outcome.tokens,
+        "conversation_id": outcome.conversation_id,
+    }

@@ -10,14 +10,26 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, Protocol
 
 import msgspec
 
 from ..errors import MessageError
 from ..store import ABANDONED_BRANCH
-from ..transcripts import message_of, shapes, text_at
-from ..types import Message, SessionEntry, ToolCall
+from ..transcripts import body_of, message_of, shapes, text_at
+from ..types import (
+    ENVELOPE_TIME,
+    OWN_TIME,
+    UNTIMED,
+    LargeFile,
+    Message,
+    Role,
+    SessionEntry,
+    ToolCall,
+)
+from .event_keys import stable_event_key
+from .likeness import identity_text, is_revision
 
 __all__ = [
     "EMPTY",
@@ -26,6 +38,7 @@ __all__ = [
     "message_from_entry",
     "message_from_object",
     "raw_of",
+    "revision_of",
     "storable",
 ]
 
@@ -33,12 +46,30 @@ EMPTY = "empty"
 
 CountTokens = Callable[[str], int]
 
+
+class Show(Protocol):
+    """Gives large payloads files of their own."""
+
+    def __call__(
+        self, body: dict[str, Any], raw: bytes, calls: tuple[ToolCall, ...]
+    ) -> tuple[dict[str, Any], tuple[LargeFile, ...]]:
+        """Return a message as it is shown, itself where that is no other, and its files."""
+        ...
+
+
+# A message with no other field that a model reads says its text and nothing else.
+_TEXT_FACE_KEYS = frozenset(
+    {"role", "content", "type", "name", "toolName", "isError", "is_error", *shapes.CALL_ID_KEYS}
+)
+_TEXT_BLOCK_KEYS = frozenset({"type", "text"})
 _TIME_KEYS = ("timestamp", "createdAt", "created_at")
 # Numbers below are seconds, above milliseconds: 1e11 ms is the year 1973.
 _FIRST_MILLISECOND_VALUE = 1e11
 
 
-def message_from_entry(entry: SessionEntry, count_tokens: CountTokens) -> Message | None:
+def message_from_entry(
+    entry: SessionEntry, count_tokens: CountTokens, show: Show | None = None
+) -> Message | None:
     """Return the message of a session file's entry, or None when no model is sent it.
 
     One nested too deep to be written as JSON again is sent to none either; it is carried.
@@ -50,6 +81,7 @@ def message_from_entry(entry: SessionEntry, count_tokens: CountTokens) -> Messag
             entry.message,
             entry.raw,
             count_tokens,
+            show,
             entry_id=entry.entry_id,
             parent_id=entry.parent_id,
             envelope_time=entry.timestamp,
@@ -59,7 +91,9 @@ def message_from_entry(entry: SessionEntry, count_tokens: CountTokens) -> Messag
         return None
 
 
-def message_from_object(value: Any, index: int, count_tokens: CountTokens) -> Message:
+def message_from_object(
+    value: Any, index: int, count_tokens: CountTokens, show: Show | None = None
+) -> Message:
     """Return the message of an object given to the engine: a message, or an entry that carries one.
 
     Raises
@@ -75,6 +109,7 @@ def message_from_object(value: Any, index: int, count_tokens: CountTokens) -> Me
             body,
             raw,
             count_tokens,
+            show,
             entry_id=text_at(envelope, "id", "uuid"),
             parent_id=text_at(envelope, "parentId", "parentUuid"),
             envelope_time=envelope.get("timestamp"),
@@ -88,6 +123,15 @@ def message_from_object(value: Any, index: int, count_tokens: CountTokens) -> Me
             hint="a role is one of system, developer, user, assistant, tool, toolResult",
         )
     return message
+
+
+def revision_of(raw: bytes, message: Message) -> str | None:
+    """Return in which way a message is another form of stored bytes at its place.
+
+    "" when it is the same throughout, None when it is another message.
+    """
+    stored = body_of(raw)
+    return "" if stored == message.body else is_revision(stored, message.body)
 
 
 def raw_of(value: Mapping[str, Any], index: int) -> bytes:
@@ -120,15 +164,20 @@ def iso_time(value: Any) -> str | None:
             moment = datetime.fromisoformat(value.strip())
             if moment.tzinfo is None:
                 moment = moment.replace(tzinfo=UTC)
-            moment = moment.astimezone(UTC)
-        elif isinstance(value, int | float) and not isinstance(value, bool):
-            seconds = value if value < _FIRST_MILLISECOND_VALUE else value / 1000
-            moment = datetime.fromtimestamp(seconds, UTC)
-        else:
-            return None
+            return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            milliseconds = value * 1000 if value < _FIRST_MILLISECOND_VALUE else value
+            second, rest = divmod(int(milliseconds), 1000)
+            return f"{_second_text(second)}.{rest:03d}Z"
     except (ValueError, OverflowError, OSError):
-        return None
-    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
+        pass
+    return None
+
+
+@lru_cache(maxsize=1024)
+def _second_text(second: int) -> str:
+    """Return a second since 1970 in UTC, up to the seconds; messages of a turn share it."""
+    return datetime.fromtimestamp(second, UTC).isoformat()[:19]
 
 
 def storable(text: str) -> str:
@@ -155,6 +204,7 @@ def _message(
     body: dict[str, Any],
     raw: bytes,
     count_tokens: CountTokens,
+    show: Show | None,
     *,
     entry_id: str | None,
     parent_id: str | None,
@@ -166,23 +216,34 @@ def _message(
         return None
     face, opaque = shapes.model_face(body)
     encoded = shapes.encode_face(face)
-    own_time = _own_time(body)
+    answers = tuple(map(storable, shapes.tool_answers(body)))
+    created_at, timed = _time(body, envelope_time)
+    identity = _identity(role, face, encoded, answers)
+    calls = tuple(map(_storable_call, shapes.tool_calls(body)))
+    shown, files = show(body, raw, calls) if show is not None else (body, ())
+    if shown is not body:
+        face, opaque = shapes.model_face(shown)
+        encoded = shapes.encode_face(face)
     return Message(
         role=role,
-        content=storable(shapes.content_of(body)),
+        content=storable(shapes.content_of(shown)),
         body=body,
         raw=raw,
         token_count=shapes.content_token_count(face, role, count_tokens)
         + opaque * shapes.OPAQUE_TOKENS,
         wire_tokens=count_tokens(encoded.decode("utf-8", "surrogatepass"))
         + opaque * shapes.OPAQUE_TOKENS,
-        identity=digest(role.encode(), encoded, (own_time or "").encode()),
-        created_at=own_time or iso_time(envelope_time),
+        identity=identity,
+        created_at=created_at,
+        timed=timed,
         entry_id=entry_id and storable(entry_id),
         parent_id=parent_id and storable(parent_id),
-        calls=tuple(map(_storable_call, shapes.tool_calls(body))),
-        answers=tuple(map(storable, shapes.tool_answers(body))),
+        event_key=stable_event_key(body),
+        calls=calls,
+        answers=answers,
         excluded=excluded or (EMPTY if shapes.is_empty(body) else None),
+        files=files,
+        shown=None if shown is body else raw_of(shown, 0),
     )
 
 
@@ -219,9 +280,48 @@ def _checked(value: Any, index: int) -> dict[str, Any]:
     return body
 
 
-def _own_time(body: Mapping[str, Any]) -> str | None:
+def _identity(
+    role: Role, face: Mapping[str, Any], encoded: bytes, answers: tuple[str, ...]
+) -> bytes:
+    """Return what tells that two messages say the same: text alike in a string or in blocks."""
+    content = face.get("content")
+    if face.keys() <= _TEXT_FACE_KEYS:
+        text = content if isinstance(content, str) else _only_text(content)
+        if text is not None:
+            said = identity_text(role, text).encode("utf-8", "surrogatepass")
+            return digest(role.encode(), "\0".join(answers).encode(), said)
+    if role == "user" and isinstance(content, list):
+        blocks = [_with_identity_text(block) for block in content]
+        if blocks != content:
+            encoded = shapes.encode_face({**face, "content": blocks})
+    return digest(role.encode(), encoded)
+
+
+def _only_text(content: Any) -> str | None:
+    """Return the text of blocks that are nothing else, or None."""
+    if not isinstance(content, list):
+        return None
+    texts = []
+    for block in content:
+        if not isinstance(block, dict) or block.keys() != _TEXT_BLOCK_KEYS:
+            return None
+        texts.append(block["text"])
+    return "\n".join(texts) if all(isinstance(text, str) for text in texts) else None
+
+
+def _with_identity_text(block: Any) -> Any:
+    if isinstance(block, dict) and isinstance(text := block.get("text"), str):
+        return {**block, "text": identity_text("user", text)}
+    return block
+
+
+def _time(body: Mapping[str, Any], envelope_time: Any) -> tuple[str | None, int]:
     for key in _TIME_KEYS:
         value = body.get(key)
         if value is not None:
-            return iso_time(value)
-    return None
+            own = iso_time(value)
+            if own is not None:
+                return own, OWN_TIME
+            break
+    time = iso_time(envelope_time)
+    return time, UNTIMED if time is None else ENVELOPE_TIME

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ..types import UnreadableSpan
 
-__all__ = ["BootstrapResult", "IngestResult"]
+__all__ = ["BootstrapResult", "CommitResult", "IngestResult", "TurnResult"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,20 +17,54 @@ class IngestResult:
     Attributes
     ----------
     ingested, duplicates, quarantined
-        Messages stored now, stored before, set aside.
+        Messages stored now, stored before, set aside by the flood guard.
+    revised
+        How many of the duplicates came in a form they had not come in before.
     message_ids
         Ids of the messages stored now, in order.
     tokens
         Tokens of their content.
+    reason
+        Why nothing was stored, when the session is excluded from storing.
     """
 
-    ingested: int
-    duplicates: int
-    quarantined: int
-    message_ids: list[int]
-    tokens: int
-    conversation_id: int
-    session_key: str | None
+    ingested: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+    revised: int = 0
+    message_ids: list[int] = field(default_factory=list)
+    tokens: int = 0
+    conversation_id: int | None = None
+    session_key: str | None = None
+    reason: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    """What committing a turn did; the counts as in `IngestResult`.
+
+    Attributes
+    ----------
+    status
+        ``"committed"``, ``"duplicate"`` when the same turn was committed before, or ``"skipped"``
+        when the session is excluded from storing; `reason` says why.
+    """
+
+    status: Literal["committed", "duplicate", "skipped"]
+    advancement_key: str
+    ingested: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+    revised: int = 0
+    message_ids: list[int] = field(default_factory=list)
+    tokens: int = 0
+    conversation_id: int | None = None
+    session_key: str | None = None
+    reason: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
@@ -44,7 +78,9 @@ class BootstrapResult:
     Attributes
     ----------
     ingested, duplicates
-        Messages stored now, stored before.
+        Messages stored now; messages of the file that were stored before.
+    revised
+        How many of the duplicates came in a form they had not come in before.
     abandoned
         Messages of branches that the session left; stored, and kept out of the view.
     carried
@@ -53,21 +89,30 @@ class BootstrapResult:
         How many pieces could not be read; the first of them with byte offsets.
     pending_bytes
         Bytes of an unfinished last line, left for the next read.
+    bytes_read
+        Bytes gone through: those behind the last read where the file has only grown.
+    reason
+        Why no more was stored, or what was special about it.
+    is_frozen
+        The file is held back: it repeats what is stored, in a form that cannot be told from new.
     """
 
     session_key: str | None
     session_id: str | None
-    conversation_id: int
+    conversation_id: int | None
     format: str
-    ingested: int
-    duplicates: int
-    abandoned: int
-    carried: int
-    tokens: int
-    unreadable: int
+    ingested: int = 0
+    duplicates: int = 0
+    revised: int = 0
+    abandoned: int = 0
+    carried: int = 0
+    tokens: int = 0
+    unreadable: int = 0
     unreadable_spans: list[UnreadableSpan] = field(default_factory=list)
     pending_bytes: int = 0
     bytes_read: int = 0
+    reason: str | None = None
+    is_frozen: bool = False
     duration_ms: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,3 +122,16 @@ class BootstrapResult:
             for span in self.unreadable_spans
         ]
         return {**asdict(self), "unreadable_spans": spans}
+
+
+@dataclass(frozen=True, slots=True)
+class TurnResult:
+    """What a turn did: what its transcript held (None without one), and what its messages added."""
+
+    transcript: BootstrapResult | None
+    batch: IngestResult
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields as plain values."""
+        transcript = self.transcript.to_dict() if self.transcript else None
+        return {"transcript": transcript, "batch": self.batch.to_dict()}

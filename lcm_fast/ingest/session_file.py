@@ -1,67 +1,56 @@
-"""Read a session file into a conversation, batch by batch, each a transaction with its cursor.
+"""Read a transcript into a conversation: what is new of it, from where it was read to.
 
-Memory does not grow with the file, apart from one small table of identities for files whose
-messages have no ids. What was stored before is recognised by the store (design: architecture,
-section 3; decision 13).
+A transcript that has only grown is read from its end; any other is read whole, and what is stored
+is recognised by the store. One that repeats what is stored in a form that cannot be told from new
+is held back, with its age in `status`, until it can be told (spec: storage 3; decisions 11 and 13).
 """
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from ..errors import SessionFileError
-from ..store import ABANDONED_BRANCH, Address, Batch, CarriedEntry, Cursor, Store
-from ..transcripts import Transcript
-from ..types import Message, SessionEntry
-from .normalise import CountTokens, digest, message_from_entry, storable
+import numpy as np
+
+from ..store import Address, Batch, Conversation, Cursor
+from ..transcripts import AnyTranscript
+from ..types import UNTIMED, Message
+from .forks import NO_FORK, Fork, find_fork
+from .normalise import message_from_entry, revision_of, storable
+from .reading import Reading, Start
 from .results import BootstrapResult
+from .services import Services
 
-__all__ = ["address_of", "ingest_transcript"]
+__all__ = ["ingest_transcript"]
 
-_BATCH_MESSAGES = 2000
-_BATCH_BYTES = 16 * 1024 * 1024
+UP_TO_DATE = "already bootstrapped"
+RECONCILED = "reconciled missing session messages"
+FORK_BOUNDED = "fork-bounded bootstrap import"
+HELD_BACK = "reconcile duplicate transcript replay"
 
-
-def address_of(
-    store: Store, transcript: Transcript, session_key: str | None, session_id: str | None
-) -> Address:
-    """Return which conversation a session file belongs to.
-
-    Without a key given it is the file's name; two files of one name with different session ids are
-    kept apart.
-    """
-    name = Path(transcript.path).name
-    stem = storable(name.split(".json", 1)[0] or name)
-    session_id = session_id or _storable(transcript.session_id)
-    if session_key is not None:
-        return Address(session_key, session_id or stem)
-    there = store.find_conversation(Address(stem))
-    if there and session_id and there.session_id not in (session_id, stem):
-        return Address(f"{stem}#{session_id}", session_id)
-    return Address(stem, session_id or (there.session_id if there else stem))
+_IDS_AT_ONCE = 2000
+_WEIGHED_MESSAGES = 5000
+_FEWEST_REPEATS = 3
 
 
 def ingest_transcript(
-    store: Store,
-    transcript: Transcript,
+    services: Services,
+    transcript: AnyTranscript,
     address: Address,
     *,
-    count_tokens: CountTokens,
-    now: Callable[[], str],
     progress: Callable[[int, int], None],
+    admit: bool = False,
 ) -> BootstrapResult:
-    """Store what is new of a session file.
+    """Store what is new of a transcript.
 
     Parameters
     ----------
-    now
-        Gives the time of receipt, ISO 8601 UTC.
     progress
         Called after each batch with bytes read and bytes in all.
+    admit
+        Store a transcript that is held back.
 
     Raises
     ------
@@ -69,144 +58,198 @@ def ingest_transcript(
         The file is no session: no header and no message can be read in it; nothing is stored.
     """
     started = time.perf_counter()
-    stat = Path(transcript.path).stat()
-    reading = _Reading(store, transcript, address, stat.st_size, stat.st_mtime_ns, now)
+    conversation = services.store.find_conversation(address)
+    start = _start(services, transcript, conversation)
+    if isinstance(start, Cursor):
+        return _nothing_new(transcript, address, conversation, start)
+    if conversation is not None and start.is_unanchored and not admit:
+        reason = _why_held_back(services, transcript, conversation, start)
+        if reason is not None:
+            return _hold_back(services, transcript, address, conversation, reason)
+    reading = Reading(services, transcript, address, start)
     for entry in transcript:
-        reading.take(entry, count_tokens)
-        if reading.full:
-            reading.flush(entry.offset + len(entry.raw))
-            progress(entry.offset + len(entry.raw), stat.st_size)
-    reading.flush(transcript.report.bytes_read - transcript.report.pending_bytes)
-    progress(stat.st_size, stat.st_size)
-    return reading.result((time.perf_counter() - started) * 1000)
+        if reading.is_full(entry):
+            offset = reading.flush()
+            progress(offset, transcript.size)
+        reading.take(entry)
+    reading.finish()
+    progress(transcript.size, transcript.size)
+    return reading.result((time.perf_counter() - started) * 1000, _reason(reading, conversation))
 
 
-@dataclass(slots=True)
-class _Reading:
-    """A session file being read: the batch under way and the sums so far."""
-
-    store: Store
-    transcript: Transcript
-    address: Address
-    size: int
-    mtime_ns: int
-    now: Callable[[], str]
-    messages: list[Message] = field(default_factory=list)
-    occurrences: list[int] = field(default_factory=list)
-    carried: list[CarriedEntry] = field(default_factory=list)
-    packed: list[tuple[int, bytes]] = field(default_factory=list)
-    seen: Counter[bytes] = field(default_factory=Counter)
-    batch_bytes: int = 0
-    last_entry_id: str | None = None
-    conversation_id: int = 0
-    ingested: int = 0
-    duplicates: int = 0
-    abandoned: int = 0
-    carried_count: int = 0
-    tokens: int = 0
-
-    @property
-    def full(self) -> bool:
-        return len(self.messages) >= _BATCH_MESSAGES or self.batch_bytes >= _BATCH_BYTES
-
-    def take(self, entry: SessionEntry, count_tokens: CountTokens) -> None:
-        message = message_from_entry(entry, count_tokens)
-        self.batch_bytes += len(entry.raw)
-        self.last_entry_id = entry.entry_id or self.last_entry_id
-        if message is None:
-            self._carry(entry)
-            return
-        self.abandoned += message.excluded == ABANDONED_BRANCH
-        self.messages.append(message)
-        self.occurrences.append(self._occurrence(message.identity, message.entry_id))
-        self.packed.append(self.store.pack(message.raw, message.content))
-
-    def _carry(self, entry: SessionEntry) -> None:
-        identity = digest(entry.raw)
-        self.carried_count += 1
-        self.carried.append(
-            CarriedEntry(
-                type=storable(entry.type),
-                raw=entry.raw,
-                identity=identity,
-                after=len(self.messages),
-                entry_id=_storable(entry.entry_id),
-                parent_id=_storable(entry.parent_id),
-                occurrence=self._occurrence(identity, None),
+def _start(
+    services: Services, transcript: AnyTranscript, conversation: Conversation | None
+) -> Start | Cursor:
+    """Return where and how to read, or the cursor behind which nothing is new."""
+    path = storable(str(Path(transcript.path).absolute()))
+    if conversation is None or not conversation.message_count:
+        return Start(path, fork=find_fork(transcript, services))
+    number = conversation.conversation_id
+    cursor = services.store.cursor(number, path)
+    if cursor is not None and cursor.frozen_since is None:
+        if (cursor.size, cursor.mtime_ns) == (transcript.size, transcript.mtime_ns):
+            return cursor
+        if _has_only_grown(transcript, cursor):
+            transcript.read_on_from(cursor.offset)
+            return Start(
+                path,
+                source="appended",
+                offset=cursor.offset,
+                last_entry_id=cursor.last_entry_id,
+                messages=cursor.messages,
+                after=cursor.last_message_id,
+                fork=Fork(cursor.shown_from, cursor.shown_from_id),
             )
-        )
-
-    def _occurrence(self, identity: bytes, entry_id: str | None) -> int:
-        if entry_id is not None:
-            return 0  # the id alone tells; a table of them would grow with the file
-        self.seen[identity] += 1
-        return self.seen[identity] - 1
-
-    def flush(self, offset: int) -> None:
-        """Store the batch under way.
-
-        Raises
-        ------
-        SessionFileError
-            Up to here the file shows no sign of being a session.
-        """
-        if self.transcript.header is None and not self.transcript.report.messages:
-            raise _no_session(self.transcript)
-        batch = Batch(
-            messages=self.messages,
-            received_at=self.now(),
-            occurrences=self.occurrences,
-            carried=self.carried,
-            cursor=Cursor(
-                path=storable(str(Path(self.transcript.path).absolute())),
-                header_id=_storable(self.transcript.session_id),
-                size=self.size,
-                mtime_ns=self.mtime_ns,
-                offset=offset,
-                last_entry_id=_storable(self.last_entry_id),
-            ),
-        )
-        outcome = self.store.append(self.address, batch, self.packed)
-        self.conversation_id = outcome.conversation_id
-        self.ingested += len(outcome.message_ids)
-        self.duplicates += outcome.duplicates
-        self.tokens += outcome.tokens
-        self.messages, self.occurrences, self.carried, self.packed = [], [], [], []
-        self.batch_bytes = 0
-
-    def result(self, duration_ms: float) -> BootstrapResult:
-        report = self.transcript.report
-        return BootstrapResult(
-            session_key=self.address.session_key,
-            session_id=self.address.session_id,
-            conversation_id=self.conversation_id,
-            format=self.transcript.format,
-            ingested=self.ingested,
-            duplicates=self.duplicates,
-            abandoned=self.abandoned,
-            carried=self.carried_count,
-            tokens=self.tokens,
-            unreadable=report.unreadable_count,
-            unreadable_spans=list(report.unreadable),
-            pending_bytes=report.pending_bytes,
-            bytes_read=report.bytes_read,
-            duration_ms=duration_ms,
-        )
-
-
-def _storable(text: str | None) -> str | None:
-    return text and storable(text)
-
-
-def _no_session(transcript: Transcript) -> SessionFileError:
-    report = transcript.report
-    found = f"{report.entries} entries of other kinds" if report.entries else "it is empty"
-    if report.unreadable:
-        first = report.unreadable[0]
-        place = f"the first at byte {first.offset}: {first.reason}"
-        found = f"{report.unreadable_count} unreadable, {place}"
-    return SessionFileError(
-        f"{transcript.path}: no message can be read in it ({found}); nothing was stored",
-        code="empty_file" if found == "it is empty" else None,
-        hint="a session is JSON lines of OpenClaw or pi, or messages as a JSON array or JSON lines",
+    in_transcript = _membership(transcript.entry_ids())
+    return Start(
+        path,
+        before=_first_known(services, transcript, number),
+        is_unanchored=True,
+        in_transcript=in_transcript,
+        fork=_fork_again(services, transcript, cursor, in_transcript),
     )
+
+
+def _fork_again(
+    services: Services,
+    transcript: AnyTranscript,
+    cursor: Cursor | None,
+    in_transcript: Callable[[str], bool],
+) -> Fork:
+    """Return where a session that is read whole once more begins to show: where it did before."""
+    if cursor is None:
+        return find_fork(transcript, services)
+    fork = Fork(cursor.shown_from, cursor.shown_from_id)
+    is_there = fork.first_shown_id is None or in_transcript(fork.first_shown_id)
+    return fork if is_there else NO_FORK
+
+
+def _has_only_grown(transcript: AnyTranscript, cursor: Cursor) -> bool:
+    return (
+        cursor.offset <= transcript.size
+        and transcript.fingerprint(cursor.offset) == cursor.fingerprint
+        and transcript.goes_on_from(cursor.offset, cursor.last_entry_id)
+    )
+
+
+def _first_known(services: Services, transcript: AnyTranscript, number: int) -> int | None:
+    """Return the message id of the first entry of a transcript that is stored."""
+    ids = map(storable, transcript.entry_ids())
+    while some := list(itertools.islice(ids, _IDS_AT_ONCE)):
+        found = services.store.first_known(number, some)
+        if found is not None:
+            return found
+    return None
+
+
+def _membership(entry_ids: Iterator[str]) -> Callable[[str], bool]:
+    """Return a test for being one of these ids, in eight bytes an id.
+
+    Two ids with one digest are taken for each other, which stores an entry anew rather than not at
+    all.
+    """
+    digests = np.unique(np.fromiter((hash(storable(one)) for one in entry_ids), dtype=np.int64))
+
+    def contains(entry_id: str) -> bool:
+        place = int(np.searchsorted(digests, hash(entry_id)))
+        return place < len(digests) and int(digests[place]) == hash(entry_id)
+
+    return contains
+
+
+def _why_held_back(
+    services: Services, transcript: AnyTranscript, conversation: Conversation, start: Start
+) -> str | None:
+    """Return why a transcript cannot be told from a replay, None when it can.
+
+    It cannot when nothing of it is known for certain, half of it or more says what is stored, and
+    its times do not show that it is later.
+    """
+    messages = list(itertools.islice(_messages(services, transcript), _WEIGHED_MESSAGES))
+    batch = Batch(
+        messages=messages,
+        received_at=services.now(),
+        source="transcript",
+        cursor=_cursor_at_start(transcript),
+        in_transcript=start.in_transcript,
+        revision_of=revision_of,
+    )
+    number = conversation.conversation_id
+    known, repeated = services.store.recognise(number, batch)
+    is_known_further_on = start.before is not None and len(messages) == _WEIGHED_MESSAGES
+    if known or is_known_further_on or repeated < max(_FEWEST_REPEATS, (len(messages) + 1) // 2):
+        return None
+    if _are_later(services, conversation, messages):
+        return None
+    return (
+        f"{HELD_BACK}: {repeated} of {len(messages)} messages say what is stored, with other ids"
+        " and times"
+    )
+
+
+def _messages(services: Services, transcript: AnyTranscript) -> Iterator[Message]:
+    found = (message_from_entry(entry, services.count_tokens) for entry in transcript)
+    return (message for message in found if message is not None)
+
+
+def _are_later(services: Services, conversation: Conversation, messages: list[Message]) -> bool:
+    newest = services.store.messages_page(
+        conversation.conversation_id, after_seq=conversation.last_seq - 1, limit=1
+    )
+    return all(
+        message.timed != UNTIMED and (message.created_at or "") > newest[-1].created_at
+        for message in messages
+    )
+
+
+def _hold_back(
+    services: Services,
+    transcript: AnyTranscript,
+    address: Address,
+    conversation: Conversation,
+    reason: str,
+) -> BootstrapResult:
+    cursor = _cursor_at_start(transcript)
+    services.store.freeze(conversation.conversation_id, cursor, reason, services.now())
+    return BootstrapResult(
+        session_key=address.session_key,
+        session_id=address.session_id,
+        conversation_id=conversation.conversation_id,
+        format=transcript.format,
+        bytes_read=transcript.report.bytes_read,
+        reason=reason,
+        is_frozen=True,
+    )
+
+
+def _cursor_at_start(transcript: AnyTranscript) -> Cursor:
+    return Cursor(
+        path=storable(str(Path(transcript.path).absolute())),
+        header_id=transcript.session_id and storable(transcript.session_id),
+        size=transcript.size,
+        mtime_ns=transcript.mtime_ns,
+        offset=0,
+        last_entry_id=None,
+    )
+
+
+def _nothing_new(
+    transcript: AnyTranscript, address: Address, conversation: Conversation | None, cursor: Cursor
+) -> BootstrapResult:
+    return BootstrapResult(
+        session_key=address.session_key,
+        session_id=address.session_id,
+        conversation_id=conversation.conversation_id if conversation else None,
+        format=transcript.format,
+        duplicates=cursor.messages,
+        pending_bytes=transcript.size - cursor.offset,
+        reason=UP_TO_DATE,
+    )
+
+
+def _reason(reading: Reading, conversation: Conversation | None) -> str | None:
+    if reading.start.fork.hidden and not reading.start.messages:
+        return FORK_BOUNDED
+    if conversation is None or not conversation.message_count:
+        return None
+    return RECONCILED if reading.ingested else UP_TO_DATE

@@ -18,9 +18,11 @@ from ..errors import ConfigError, KernelError
 __all__ = [
     "IMPLEMENTATION",
     "MISSING",
+    "align",
     "analyse_terms",
     "estimate_tokens",
     "estimate_tokens_many",
+    "find_floods",
     "plan_condensation",
     "plan_leaf_chunks",
     "select_context",
@@ -28,7 +30,7 @@ __all__ = [
     "truncate_tokens",
 ]
 
-KERNELS = ("tokens", "frontier", "chunking", "text")
+KERNELS = ("tokens", "frontier", "chunking", "text", "replay")
 VARIABLE = "LCM_FAST_IMPLEMENTATION"
 BUILD_COMMAND = "python setup.py build_ext --inplace"
 
@@ -79,10 +81,12 @@ if IMPLEMENTATION == "compiled":
 if TYPE_CHECKING or IMPLEMENTATION == "compiled":
     from ._chunking import plan_condensation, plan_leaf_chunks
     from ._frontier import select_context, select_fresh_tail
+    from ._replay import align, find_floods
     from ._text import analyse_terms
     from ._tokens import estimate_tokens, estimate_tokens_many, truncate_tokens
 else:
     from .reference.chunking import plan_condensation, plan_leaf_chunks
     from .reference.frontier import select_context, select_fresh_tail
+    from .reference.replay import align, find_floods
     from .reference.text import analyse_terms
     from .reference.tokens import estimate_tokens, estimate_tokens_many, truncate_tokens

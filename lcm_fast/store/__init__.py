@@ -5,14 +5,21 @@ from .branches import ABANDONED_BRANCH
 from .connection import BUSY_TIMEOUT_MS, Durability
 from .files import private_file
 from .frontier import MESSAGE, ROLE_CODES, SUMMARY, Frontier
+from .openclaw_agent import AgentSession, OpenClawAgentDatabase
+from .payload_files import PayloadFolder
 from .rows import (
     Address,
     AppendOutcome,
     Batch,
     CarriedEntry,
+    Commit,
     Conversation,
     Cursor,
+    FloodThresholds,
     NewSummary,
+    QuarantinedBatch,
+    Source,
+    StoredFile,
     StoredMessage,
     StoredSummary,
 )
@@ -27,15 +34,23 @@ __all__ = [
     "SCHEMA_VERSION",
     "SUMMARY",
     "Address",
+    "AgentSession",
     "AppendOutcome",
     "Batch",
     "CarriedEntry",
+    "Commit",
     "Conversation",
     "Cursor",
     "Durability",
+    "FloodThresholds",
     "Frontier",
     "NewSummary",
+    "OpenClawAgentDatabase",
+    "PayloadFolder",
+    "QuarantinedBatch",
+    "Source",
     "Store",
+    "StoredFile",
     "StoredMessage",
     "StoredSummary",
     "private_file",

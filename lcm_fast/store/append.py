@@ -1,280 +1,392 @@
-"""Append a batch to the record and to the view, in the caller's transaction.
+"""Store a batch: what is new of it in the record and the view, what came again where it stands.
 
-Rows are built first, then inserted together. The number of statements depends on the batch alone,
-never on the length of the conversation (design: architecture, sections 3 and 4).
+One transaction, the caller's. Rows are built first, then inserted together. The number of
+statements depends on the batch alone, never on the length of the conversation (design:
+architecture, sections 3 and 4).
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import dataclass, field
 from typing import Any
 
 import apsw
 
 from ..types import Message
-from . import branches, conversations
+from . import (
+    branches,
+    carried,
+    commits,
+    conversations,
+    cursors,
+    known_rows,
+    large_files,
+    links,
+    quarantine,
+)
 from .codec import RecordCodec
-from .recognise import Known, extend_digest, find_known
+from .floods import find_flood
+from .placing import Places, Tail, make_room, move, out_of_order, place
+from .recognise import Known, find_known
 from .rows import Address, AppendOutcome, Batch, Conversation
+from .seen_again import note_forms
 
 __all__ = ["append"]
 
+Packed = list[tuple[int, bytes]]
+
 
 def append(
-    db: apsw.Connection,
-    address: Address,
-    batch: Batch,
-    packed: list[tuple[int, bytes]],
-    codec: RecordCodec,
+    db: apsw.Connection, address: Address, batch: Batch, packed: Packed, codec: RecordCodec
 ) -> AppendOutcome:
-    """Store what is new of a batch; `packed` holds the packed raw bytes of its messages."""
+    """Store what is new of a batch; `packed` holds the packed raw bytes of its messages.
+
+    Raises
+    ------
+    CommitConflictError
+        The batch's advancement key was used for another payload.
+    """
     conversation = conversations.resolve(db, address, batch.received_at)
     number = conversation.conversation_id
-    known = find_known(db, conversation, batch)
-    rows = _Rows(db, conversation, batch, packed, known)
-    rows.build()
-    _insert(db, rows)
-    _stamp(db, number, known.adopted)
-    moved = branches.follow(db, number, rows.was_excluded, rows.now_excluded)
-    _carry_entries(db, conversation, batch, rows.seqs, codec)
-    if rows.messages:
-        _count(db, conversation, batch, rows)
-    if batch.cursor is not None:
-        _move_cursor(db, number, batch)
+    if batch.commit is not None and commits.is_committed(db, number, batch.commit):
+        return _repeated(number, batch)
+    known = find_known(db, conversation, batch, codec)
+    storing = _Storing(db, conversation, batch, packed, known)
+    storing.set_floods_aside()
+    storing.find_places()
+    storing.build()
+    storing.insert()
+    storing.add_files(codec)
+    revised = note_forms(db, number, batch, packed, known, codec, storing.transcript_id)
+    moved = branches.follow(db, number, *storing.branch_changes())
+    places, follow = storing.places_of_carried(), storing.is_anchored
+    carried.keep(db, number, batch, places, codec, follow=follow)
+    carried.keep_twins(db, number, batch, known.twins, storing.seq_before, codec)
+    storing.count()
+    if batch.commit is not None:
+        commits.note(db, number, batch.commit, batch.received_at)
+    storing.move_cursor()
+    return storing.outcome(moved=moved, revised=revised)
+
+
+def _repeated(conversation_id: int, batch: Batch) -> AppendOutcome:
     return AppendOutcome(
-        conversation_id=number,
-        message_ids=rows.message_ids,
-        duplicates=len(batch.messages) - len(rows.messages),
-        tokens=rows.tokens,
-        moved=moved,
+        conversation_id=conversation_id,
+        message_ids=[],
+        duplicates=len(batch.messages),
+        tokens=0,
+        moved=0,
+        is_repeated_commit=True,
     )
 
 
-class _Rows:
-    """The rows of a batch's new messages, built before any is inserted."""
+@dataclass(slots=True)
+class _Storing:
+    """A batch on its way into the tables."""
 
-    def __init__(
-        self,
-        db: apsw.Connection,
-        conversation: Conversation,
-        batch: Batch,
-        packed: list[tuple[int, bytes]],
-        known: Known,
-    ) -> None:
-        self._db = db
-        self._conversation_id = conversation.conversation_id
-        self._batch = batch
-        self._packed = packed
-        self._known = known
-        self._next_seq = conversation.last_seq + 1
-        self._next_id = _last_message_id(db) + 1
-        self._counts: Counter[bytes] = Counter(known.counts)
-        self._open: dict[str, int] = {}  # call id -> seq of the newest call of this batch
-        self.seqs: list[int] = []  # of every message of the batch, stored before or now
-        self.messages: list[tuple[Any, ...]] = []
-        self.items: list[tuple[Any, ...]] = []
-        self.calls: dict[tuple[str, int], list[Any]] = {}
-        self.answered: list[tuple[int, int, str, int]] = []
-        self.identities: list[bytes] = []
-        self.message_ids: list[int] = []
-        self.tokens = self.shown_tokens = 0
-        self.was_excluded: dict[int, str | None] = {}
-        self.now_excluded: dict[int, str | None] = {}
+    db: apsw.Connection
+    conversation: Conversation
+    batch: Batch
+    packed: Packed
+    known: Known
+    new: list[int] = field(default_factory=list)
+    same_as: dict[int, int] = field(default_factory=dict)  # an entry that stands twice in the batch
+    quarantined: int = 0
+    places: Places = field(default_factory=Places)
+    seqs: dict[int, int] = field(default_factory=dict)  # position -> seq, for all but twins
+    is_reordered: bool = False
+    last_seq: int = 0
+    begins_after: int = 0  # seq of the row before the batch's first message
+    ids: dict[int, int] = field(default_factory=dict)  # position -> message id of the new
+    tokens: int = 0
+    shown_tokens: int = 0
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    items: list[tuple[Any, ...]] = field(default_factory=list)
+
+    transcript_id: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch.cursor is not None:
+            number = self.conversation.conversation_id
+            self.transcript_id = cursors.number_of(
+                self.db, number, self.batch.cursor, self.batch.received_at
+            )
+        first_of: dict[tuple[str, bytes, str | None], int] = {}
+        for position, message in enumerate(self.batch.messages):
+            if position in self.known.rows:
+                continue
+            if message.entry_id is not None:
+                entry = message.entry_id, message.identity, message.created_at
+                first = first_of.setdefault(entry, position)
+                if first != position:
+                    self.same_as[position] = first
+                    continue
+            self.new.append(position)
+
+    def set_floods_aside(self) -> None:
+        """Put what the flood guard refuses into quarantine."""
+        number = self.conversation.conversation_id
+        last_known = max(self.known.rows, default=-1)
+        flood = find_flood(self.db, number, self.batch, self.new, last_known)
+        if flood is None:
+            return
+        self.quarantined = len(flood.positions)
+        quarantine.set_aside(
+            self.db,
+            number,
+            [self.batch.messages[n] for n in flood.positions],
+            [self.packed[n] for n in flood.positions],
+            flood.reason,
+            self.batch.received_at,
+        )
+        refused = set(flood.positions)
+        self.new = [position for position in self.new if position not in refused]
+
+    def find_places(self) -> None:
+        """Give every message of the batch its seq: make room for new ones, move misplaced ones."""
+        number, last_seq = self.conversation.conversation_id, self.conversation.last_seq
+        starts_after = known_rows.seq_of(self.db, self.batch.after)
+        ends_before = self._ends_before()
+        stored = {
+            position: row.seq
+            for position, row in sorted(self.known.rows.items())
+            if position not in self.known.twins
+        }
+        misplaced = self._misplaced(stored, starts_after or 0)
+        tail = Tail(self.db, number, last_seq)
+        staying = {n: seq for n, seq in stored.items() if n not in misplaced}
+        self.places = places = place(
+            self.batch,
+            staying,
+            sorted([*self.new, *misplaced]),
+            last_seq=last_seq,
+            starts_after=starts_after,
+            ends_before=ends_before,
+            tail=tail,
+        )
+        if places.gaps:
+            make_room(self.db, number, places, last_seq)
+        self.seqs = {position: places.moved(seq) for position, seq in staying.items()}
+        self.seqs |= places.seqs(last_seq)
+        for position in misplaced:
+            move(self.db, number, places.moved(stored[position]), self.seqs[position])
+        self.seqs |= {n: self.seqs[first] for n, first in self.same_as.items()}
+        self.is_reordered = bool(places.gaps or misplaced)
+        self.last_seq = max([places.moved(last_seq), *self.seqs.values()])
+        if starts_after is not None:
+            self.begins_after = places.moved(starts_after)
+        elif self.seqs:
+            self.begins_after = self.seqs[min(self.seqs)] - 1
+        elif self.batch.carried:
+            self.begins_after = tail.last_shown()
+
+    def _ends_before(self) -> int | None:
+        """Return the seq of the first row that a later batch of the transcript is."""
+        row = known_rows.by_id(self.db, self.batch.before)
+        if row is None or any(one.entry_id == row.entry_id for one in self.batch.messages):
+            return None  # what this batch says of it is known already
+        return row.seq
+
+    def _misplaced(self, stored: dict[int, int], after: int) -> set[int]:
+        """Return the positions whose rows stand otherwise than the transcript has them.
+
+        What a summary covers stays where it is.
+        """
+        if self.batch.source == "live":
+            return set()
+        positions = list(stored)
+        wrong = [positions[n] for n in out_of_order(list(stored.values()), after)]
+        if not wrong:
+            return set()
+        ids = [self.known.rows[position].message_id for position in wrong]
+        movable = known_rows.in_view(self.db, ids)
+        rows = {position: self.known.rows[position] for position in wrong}
+        return {n for n, row in rows.items() if row.excluded or row.message_id in movable}
 
     def build(self) -> None:
-        """Place every message: where it stands already, or on a new row."""
-        placed: dict[tuple[str, bytes], tuple[int, str | None]] = {}
-        for position, message in enumerate(self._batch.messages):
-            seq = self._known.seqs.get(position)
-            if message.entry_id is None:
-                seq = seq or self._add(position, message)
-            elif seq is not None:
-                self._see_again(seq, self._known.excluded[seq], message.excluded)
-            elif (entry := (message.entry_id, message.identity)) in placed:
-                seq, was_excluded = placed[entry]
-                self._see_again(seq, was_excluded, message.excluded)
-            else:
-                seq = self._add(position, message)
-                placed[entry] = seq, message.excluded
-            self.seqs.append(seq)
-
-    def _see_again(self, seq: int, was: str | None, now: str | None) -> None:
-        """Note what a file says of a stored entry; of one written twice the last copy counts."""
-        self.was_excluded[seq] = was
-        self.now_excluded[seq] = now
-
-    def _add(self, position: int, message: Message) -> int:
-        seq, self._next_seq = self._next_seq, self._next_seq + 1
-        message_id, self._next_id = self._next_id, self._next_id + 1
-        identity, wire_tokens = message.identity, message.wire_tokens
-        opener = self._link(message, seq) if message.calls or message.answers else seq
-        occurrence = self._counts[identity]
-        self._counts[identity] = occurrence + 1
-        self.messages.append(
-            (
-                message_id,
-                self._conversation_id,
-                seq,
-                message.role,
-                message.content,
-                message.token_count,
-                message.created_at or self._batch.received_at,
-                identity,
-                occurrence,
-                message.entry_id,
-                message.parent_id,
-                message.excluded,
-                wire_tokens,
-                opener,
-                *self._packed[position],
+        """Make the rows of the new messages."""
+        number = self.conversation.conversation_id
+        next_id = _last_message_id(self.db) + 1
+        openers = links.link(self.db, number, self.batch, self.new, self.seqs)
+        keys = self._event_keys()
+        for message_id, position in enumerate(self.new, next_id):
+            message = self.batch.messages[position]
+            seq, opener = self.seqs[position], openers.get(position, self.seqs[position])
+            self.ids[position] = message_id
+            self.tokens += message.token_count
+            self.rows.append(
+                (
+                    message_id,
+                    number,
+                    seq,
+                    message.role,
+                    message.content,
+                    message.token_count,
+                    message.created_at or self.batch.received_at,
+                    message.timed,
+                    message.identity,
+                    self._is_claim(message),
+                    self.transcript_id,
+                    message.entry_id,
+                    message.parent_id,
+                    keys.get(position),
+                    message.excluded,
+                    message.wire_tokens,
+                    opener,
+                    *self.packed[position],
+                )
             )
+            if message.excluded is None:
+                self.items.append(
+                    (number, seq, message_id, message.role, message.wire_tokens, opener)
+                )
+                self.shown_tokens += message.wire_tokens
+
+    def insert(self) -> None:
+        """Insert the rows."""
+        self.db.executemany(
+            "INSERT INTO messages (message_id, conversation_id, seq, role, content, token_count,"
+            " created_at, timed, identity_hash, claimed, transcript_id, transcript_entry_id,"
+            " parent_entry_id, stable_event_key, excluded, wire_tokens, opener_seq, raw_codec, raw)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            self.rows,
         )
-        self.message_ids.append(message_id)
-        self.identities.append(identity)
-        self.tokens += message.token_count
-        if message.excluded is None:
-            self.items.append(
-                (self._conversation_id, seq, message_id, message.role, wire_tokens, opener)
-            )
-            self.shown_tokens += wire_tokens
-        return seq
+        self.db.executemany(
+            "INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, role,"
+            " depth, wire_tokens, opener) VALUES (?, ?, 'message', ?, ?, -1, ?, ?)",
+            self.items,
+        )
+        if self.is_reordered:
+            links.take_up_orphans(self.db, self.conversation.conversation_id)
 
-    def _link(self, message: Message, seq: int) -> int:
-        """Return the seq of the message that opened the tool exchange this one belongs to."""
-        for call in message.calls:
-            self._open[call.call_id] = seq
-            self.calls.setdefault(
-                (call.call_id, seq), [self._conversation_id, call.call_id, seq, call.name, None]
-            )
-        opener = seq
-        for call_id in message.answers:
-            call_seq = self._open.get(call_id)
-            if call_seq is None:
-                call_seq = _last_call(self._db, self._conversation_id, call_id)
-            if call_seq is None or call_seq >= seq:
+    def add_files(self, codec: RecordCodec) -> None:
+        """Note the payloads that are files of their own, and how their messages are shown."""
+        with_files = [n for n in self.new if self.batch.messages[n].files]
+        if not with_files:
+            return
+        large_files.insert(
+            self.db,
+            self.conversation.conversation_id,
+            [(self.ids[n], file) for n in with_files for file in self.batch.messages[n].files],
+            self.batch.received_at,
+        )
+        self.db.executemany(
+            "UPDATE messages SET shown_codec = ?, shown = ? WHERE message_id = ?",
+            [
+                (*codec.pack(shown, ""), self.ids[n])
+                for n in with_files
+                if (shown := self.batch.messages[n].shown) is not None
+            ],
+        )
+
+    def branch_changes(self) -> tuple[dict[int, str | None], dict[int, str | None]]:
+        """Return, by seq, what was said and what a transcript now says of rows being in the view.
+
+        Of an entry that stands in the batch twice the last copy counts.
+        """
+        was: dict[int, str | None] = {}
+        now: dict[int, str | None] = {}
+        if self.batch.source == "live":
+            return was, now
+        for position in sorted(self.seqs):
+            message = self.batch.messages[position]
+            if message.entry_id is None:
                 continue
-            opener = min(opener, call_seq)
-            made_here = self.calls.get((call_id, call_seq))
-            if made_here is not None:
-                made_here[4] = made_here[4] or seq
-            else:
-                self.answered.append((seq, self._conversation_id, call_id, call_seq))
-        return opener
+            seq = self.seqs[position]
+            row = self.known.rows.get(position)
+            if row is not None:
+                was[seq] = row.excluded
+            elif position not in self.same_as:
+                was[seq] = message.excluded
+            now[seq] = message.excluded
+        return was, now
+
+    def seq_before(self, position: int) -> int:
+        """Return the seq of the nearest message that stands before a position of the batch."""
+        return next(
+            (self.seqs[n] for n in range(position - 1, -1, -1) if n in self.seqs),
+            self.begins_after,
+        )
+
+    @property
+    def is_anchored(self) -> bool:
+        """Whether some message tells where the batch stands."""
+        return bool(self.seqs) or self.batch.after is not None
+
+    def places_of_carried(self) -> list[int]:
+        """Return the seq after which each of the batch's carried entries stands."""
+        return [self.seq_before(entry.after) for entry in self.batch.carried]
+
+    def count(self) -> None:
+        """Add what is new to the conversation's counters."""
+        if not self.new and not self.is_reordered:
+            return
+        self.db.execute(
+            "UPDATE conversations SET last_seq = :last_seq,"
+            " message_count = message_count + :n, message_tokens = message_tokens + :tokens,"
+            " excluded_count = excluded_count + :excluded,"
+            " frontier_items = frontier_items + :items,"
+            " frontier_tokens = frontier_tokens + :shown,"
+            " view_revision = view_revision + :reordered,"
+            " last_ingest_at = CASE WHEN :n THEN :now ELSE last_ingest_at END, updated_at = :now"
+            " WHERE conversation_id = :id",
+            {
+                "last_seq": self.last_seq,
+                "n": len(self.new),
+                "tokens": self.tokens,
+                "excluded": len(self.new) - len(self.items),
+                "items": len(self.items),
+                "shown": self.shown_tokens,
+                "reordered": self.is_reordered,
+                "now": self.batch.received_at,
+                "id": self.conversation.conversation_id,
+            },
+        )
+
+    def move_cursor(self) -> None:
+        """Put the transcript's cursor behind the batch's last row."""
+        if self.batch.cursor is None or self.transcript_id is None:
+            return
+        cursor = self.batch.cursor.behind(self._last_row())
+        cursors.move(self.db, self.transcript_id, cursor, self.batch.received_at)
+
+    def outcome(self, *, moved: int, revised: int) -> AppendOutcome:
+        """Return what was done."""
+        return AppendOutcome(
+            conversation_id=self.conversation.conversation_id,
+            message_ids=[self.ids[position] for position in self.new],
+            duplicates=len(self.batch.messages) - len(self.new) - self.quarantined,
+            tokens=self.tokens,
+            moved=moved,
+            quarantined=self.quarantined,
+            revised=revised,
+            last=self._last_row(),
+        )
+
+    def _last_row(self) -> int | None:
+        for position in range(len(self.batch.messages) - 1, -1, -1):
+            origin = self.same_as.get(position, position)
+            if origin in self.ids:
+                return self.ids[origin]
+            if origin in self.known.rows and origin not in self.known.twins:
+                return self.known.rows[origin].message_id
+        return self.batch.after
+
+    def _is_claim(self, message: Message) -> bool:
+        return self.batch.source != "live" or message.entry_id is not None
+
+    def _event_keys(self) -> dict[int, str]:
+        """Return the event keys that may be stored: an event stands in one row only."""
+        used = set(self.known.event_keys)
+        free = {}
+        for position in self.new:
+            key = self.batch.messages[position].event_key
+            if key is not None and key not in used:
+                free[position] = key
+                used.add(key)
+        return free
 
 
 def _last_message_id(db: apsw.Connection) -> int:
     rows = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'")
     return next((int(seq) for (seq,) in rows), 0)
-
-
-def _last_call(db: apsw.Connection, conversation_id: int, call_id: str) -> int | None:
-    rows = db.execute(
-        "SELECT call_seq FROM tool_calls WHERE conversation_id = ? AND call_id = ?"
-        " ORDER BY call_seq DESC LIMIT 1",
-        (conversation_id, call_id),
-    )
-    return next((int(seq) for (seq,) in rows), None)
-
-
-def _insert(db: apsw.Connection, rows: _Rows) -> None:
-    db.executemany(
-        "INSERT INTO messages (message_id, conversation_id, seq, role, content, token_count,"
-        " created_at, identity_hash, occurrence, transcript_entry_id, parent_entry_id, excluded,"
-        " wire_tokens, opener_seq, raw_codec, raw)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        rows.messages,
-    )
-    db.executemany(
-        "INSERT INTO context_items (conversation_id, ordinal, item_type, message_id, role, depth,"
-        " wire_tokens, opener) VALUES (?, ?, 'message', ?, ?, -1, ?, ?)",
-        rows.items,
-    )
-    db.executemany("INSERT INTO tool_calls VALUES (?, ?, ?, ?, ?)", rows.calls.values())
-    db.executemany(
-        "UPDATE tool_calls SET result_seq = coalesce(result_seq, ?)"
-        " WHERE conversation_id = ? AND call_id = ? AND call_seq = ?",
-        rows.answered,
-    )
-
-
-def _stamp(db: apsw.Connection, conversation_id: int, adopted: dict[int, str]) -> None:
-    db.executemany(
-        "UPDATE messages SET transcript_entry_id = ? WHERE conversation_id = ? AND seq = ?",
-        [(entry_id, conversation_id, seq) for seq, entry_id in adopted.items()],
-    )
-
-
-def _carry_entries(
-    db: apsw.Connection,
-    conversation: Conversation,
-    batch: Batch,
-    seqs: list[int],
-    codec: RecordCodec,
-) -> None:
-    rows = []
-    for entry in batch.carried:
-        after = seqs[entry.after - 1] if entry.after else conversation.last_seq
-        rows.append(
-            (
-                conversation.conversation_id,
-                after,
-                entry.type,
-                entry.entry_id,
-                entry.parent_id,
-                entry.identity,
-                entry.occurrence,
-                *codec.pack(entry.raw, ""),
-            )
-        )
-    db.executemany(
-        "INSERT INTO transcript_entries (conversation_id, after_seq, entry_type, entry_id,"
-        " parent_entry_id, identity_hash, occurrence, raw_codec, raw)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        rows,
-    )
-
-
-def _count(db: apsw.Connection, conversation: Conversation, batch: Batch, rows: _Rows) -> None:
-    db.execute(
-        "UPDATE conversations SET last_seq = last_seq + :n, message_count = message_count + :n,"
-        " message_tokens = message_tokens + :tokens, excluded_count = excluded_count + :excluded,"
-        " frontier_items = frontier_items + :items, frontier_tokens = frontier_tokens + :shown,"
-        " history_digest = :digest, last_ingest_at = :now, updated_at = :now"
-        " WHERE conversation_id = :id",
-        {
-            "n": len(rows.messages),
-            "tokens": rows.tokens,
-            "excluded": len(rows.messages) - len(rows.items),
-            "items": len(rows.items),
-            "shown": rows.shown_tokens,
-            "digest": extend_digest(conversation.history_digest, rows.identities),
-            "now": batch.received_at,
-            "id": conversation.conversation_id,
-        },
-    )
-
-
-def _move_cursor(db: apsw.Connection, conversation_id: int, batch: Batch) -> None:
-    cursor = batch.cursor
-    assert cursor is not None
-    db.execute(
-        "INSERT INTO transcript_cursors (conversation_id, session_file_path, session_header_id,"
-        " last_seen_size, last_seen_mtime_ns, last_processed_offset, last_processed_entry_id,"
-        " updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
-        " ON CONFLICT DO UPDATE SET session_header_id = excluded.session_header_id,"
-        " last_seen_size = excluded.last_seen_size,"
-        " last_seen_mtime_ns = excluded.last_seen_mtime_ns,"
-        " last_processed_offset = excluded.last_processed_offset,"
-        " last_processed_entry_id = excluded.last_processed_entry_id,"
-        " updated_at = excluded.updated_at",
-        (
-            conversation_id,
-            cursor.path,
-            cursor.header_id,
-            cursor.size,
-            cursor.mtime_ns,
-            cursor.offset,
-            cursor.last_entry_id,
-            batch.received_at,
-        ),
-    )

@@ -19,7 +19,6 @@ __all__ = [
     "Finding",
     "foreign_keys",
     "integrity",
-    "large_files",
     "run",
     "work_state",
 ]
@@ -127,16 +126,6 @@ def foreign_keys(db: apsw.Connection) -> Finding:
         for table, row_id, parent, _ in db.execute("PRAGMA foreign_key_check")
     ]
     return len(found), found[:SAMPLES]
-
-
-def large_files(db: apsw.Connection) -> list[tuple[str, str, int]]:
-    """Return (file id, place, bytes) of the payloads kept outside the database."""
-    return [
-        (str(file_id), str(uri), int(size))
-        for file_id, uri, size in db.execute(
-            "SELECT file_id, storage_uri, byte_size FROM large_files"
-        )
-    ]
 
 
 def work_state(db: apsw.Connection) -> dict[str, object]:

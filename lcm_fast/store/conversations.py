@@ -10,12 +10,19 @@ from .rows import Address, Conversation
 
 __all__ = ["create", "find", "get", "list_page", "recent", "resolve", "totals"]
 
+CRON_ROTATION = "cron-rotation"
+
 _COLUMNS = ", ".join(Conversation.__struct_fields__)
 
 
 def find(db: apsw.Connection, address: Address) -> Conversation | None:
-    """Return the active conversation of a session key, else of a session id (spec storage
-    1.8.2)."""
+    """Return the active conversation of a session key, else of a session id (spec storage 1.8.2).
+
+    Of an isolated key each session id has a conversation of its own, active or not.
+    """
+    if address.is_isolated and address.session_key and address.session_id:
+        where = "session_key = ? AND session_id = ?"
+        return _first(db, where, (address.session_key, address.session_id))
     if address.session_key:
         found = _first(db, "session_key = ? AND active = 1", (address.session_key,))
         if found is not None:
@@ -38,6 +45,8 @@ def resolve(db: apsw.Connection, address: Address, now: str) -> Conversation:
     lock."""
     found = find(db, address)
     if found is None:
+        if address.is_isolated:
+            _archive_active(db, address, now)
         return create(db, address, now)
     if address.session_key and found.session_key is None:
         db.execute(
@@ -63,6 +72,15 @@ def create(db: apsw.Connection, address: Address, now: str) -> Conversation:
     made = get(db, db.last_insert_rowid())
     assert made is not None
     return made
+
+
+def _archive_active(db: apsw.Connection, address: Address, now: str) -> None:
+    """Make room for another run of an isolated key."""
+    db.execute(
+        "UPDATE conversations SET active = 0, archived_at = ?, archive_cause = ?, updated_at = ?"
+        " WHERE session_key = ? AND active = 1",
+        (now, CRON_ROTATION, now, address.session_key),
+    )
 
 
 def list_page(db: apsw.Connection, *, after_id: int, limit: int) -> list[Conversation]:

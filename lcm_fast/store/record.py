@@ -15,7 +15,7 @@ __all__ = ["export", "messages_by_id", "messages_page"]
 
 _COLUMNS = (
     "message_id, conversation_id, seq, role, content, token_count, wire_tokens, created_at,"
-    " transcript_entry_id, excluded, raw_codec, raw"
+    " transcript_entry_id, excluded, raw_codec, raw, shown_codec, shown"
 )
 
 
@@ -66,6 +66,10 @@ def export(db: apsw.Connection, codec: RecordCodec, conversation_id: int) -> Ite
 
 
 def _message(row: tuple[Any, ...], codec: RecordCodec) -> StoredMessage:
-    *fields, flags, raw = row
+    *fields, flags, raw, shown_flags, shown = row
     stored = dict(zip(StoredMessage.__struct_fields__, fields, strict=False))
-    return StoredMessage(**stored, raw=codec.unpack(flags, raw, stored["content"]))
+    return StoredMessage(
+        **stored,
+        raw=codec.unpack(flags, raw, stored["content"]),
+        shown=None if shown is None else codec.unpack(shown_flags, shown, ""),
+    )

@@ -2,30 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal
 
 import msgspec
 
-from ..types import Message, Role
+from ..types import LargeFile, Message, Role
 
 __all__ = [
     "Address",
     "AppendOutcome",
     "Batch",
     "CarriedEntry",
+    "Commit",
     "Conversation",
     "Cursor",
+    "FloodThresholds",
     "NewSummary",
+    "QuarantinedBatch",
+    "Source",
+    "StoredFile",
     "StoredMessage",
     "StoredSummary",
 ]
 
 
 class Address(msgspec.Struct, frozen=True):
-    """Which conversation: by session key first, then by session id."""
+    """Which conversation: by session key first, then by session id.
+
+    Of an isolated key every session id has a conversation of its own.
+    """
 
     session_key: str | None = None
     session_id: str | None = None
+    is_isolated: bool = False
 
 
 class Conversation(msgspec.Struct, frozen=True):
@@ -50,27 +61,33 @@ class Conversation(msgspec.Struct, frozen=True):
     fallback_count: int
     truncated_count: int
     quarantined_count: int
-    history_digest: bytes
     view_revision: int
 
 
 class CarriedEntry(msgspec.Struct, frozen=True):
     """A session file's entry without a message, kept so that an export gives the file back.
 
-    `after` is the number of messages of the same batch that stand before it.
+    `after` is the number of messages of the same batch that stand before it; `occurrence` that of
+    equal entries before it in a transcript read from its start.
     """
 
     type: str
     raw: bytes
     identity: bytes
     after: int
+    offset: int
     entry_id: str | None = None
     parent_id: str | None = None
     occurrence: int = 0
 
 
 class Cursor(msgspec.Struct, frozen=True):
-    """How far a session file has been read when the batch it comes with is stored."""
+    """How far a session file has been read when the batch it comes with is stored.
+
+    `offset` counts bytes of a file, events of a database; `messages` stand before it.
+    `fingerprint` is a digest of the bytes there. Of a fork, the first `shown_from` messages, up to
+    the entry `shown_from_id`, are not shown.
+    """
 
     path: str
     header_id: str | None
@@ -78,36 +95,115 @@ class Cursor(msgspec.Struct, frozen=True):
     mtime_ns: int
     offset: int
     last_entry_id: str | None
+    fingerprint: bytes | None = None
+    messages: int = 0
+    shown_from: int = 0
+    shown_from_id: str | None = None
+    last_message_id: int | None = None
+    frozen_since: str | None = None
+    frozen_reason: str | None = None
+
+    def behind(self, message_id: int | None) -> Cursor:
+        """Return the cursor standing behind a row."""
+        return msgspec.structs.replace(self, last_message_id=message_id)
+
+
+# Where a batch is from: a host, the grown end of a transcript, a transcript read from its start.
+Source = Literal["live", "appended", "transcript"]
+
+FindRevision = Callable[[bytes, Message], str | None]
+
+
+class FloodThresholds(msgspec.Struct, frozen=True):
+    """How many repeats within a second are a replay: of users, of all other roles."""
+
+    external: int = 3
+    internal: int = 32
+
+
+class Commit(msgspec.Struct, frozen=True):
+    """A host's own key of a turn, and a digest of what it commits under it."""
+
+    advancement_key: str
+    payload_hash: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Messages to append, with what goes along with them.
+    """Messages to store, with what goes along with them and what is known of their place.
 
-    `occurrences` holds, for messages of a session file, how many messages with the same identity
-    stand before each in that file; for a live batch it is None and the store works it out.
+    Attributes
+    ----------
+    source
+        Who shows them.
+    after, before
+        Message ids of the rows between which a transcript's batch begins, where known: the row of
+        the message that stands before it, the first row that a later message of it is.
+    is_covered
+        A transcript that has just been read shows the same messages: the batch begins among the
+        newest rows.
+    thresholds
+        Of the flood guard; None lets everything pass.
+    in_transcript
+        Whether the transcript being read shows an entry id.
+    revision_of
+        Given a stored message's bytes and a message at its place: in which way the message is
+        another form of it, "" when it is the same throughout, None when it is another message.
     """
 
     messages: list[Message]
     received_at: str
-    occurrences: list[int] | None = None
+    source: Source = "live"
     carried: list[CarriedEntry] = field(default_factory=list)
     cursor: Cursor | None = None
+    after: int | None = None
+    before: int | None = None
+    is_covered: bool = False
+    thresholds: FloodThresholds | None = None
+    commit: Commit | None = None
+    in_transcript: Callable[[str], bool] = lambda entry_id: False
+    revision_of: FindRevision = lambda raw, message: None
 
 
 @dataclass(frozen=True, slots=True)
 class AppendOutcome:
-    """What an append did; `message_ids` are those of the new messages, in order."""
+    """What an append did.
+
+    `message_ids` are those of the new messages, in order; `last` is the row of the batch's last
+    message, stored now or before.
+    """
 
     conversation_id: int
     message_ids: list[int]
     duplicates: int
     tokens: int
     moved: int
+    quarantined: int = 0
+    revised: int = 0
+    last: int | None = None
+    is_repeated_commit: bool = False
+
+
+class QuarantinedBatch(msgspec.Struct, frozen=True):
+    """Messages that the flood guard refused in one batch, and why."""
+
+    batch_id: str
+    conversation_id: int
+    session_key: str | None
+    reason: str
+    received_at: str
+    messages: int
+
+
+class StoredFile(msgspec.Struct, frozen=True):
+    """A large payload and the messages that hold it."""
+
+    file: LargeFile
+    message_ids: list[int]
 
 
 class StoredMessage(msgspec.Struct, frozen=True):
-    """A message as the record has it."""
+    """A message as the record has it; `shown` is it with references for its large payloads."""
 
     message_id: int
     conversation_id: int
@@ -120,6 +216,12 @@ class StoredMessage(msgspec.Struct, frozen=True):
     entry_id: str | None
     excluded: str | None
     raw: bytes
+    shown: bytes | None = None
+
+    @property
+    def sent(self) -> bytes:
+        """The bytes of what a model is sent."""
+        return self.raw if self.shown is None else self.shown
 
 
 class StoredSummary(msgspec.Struct, frozen=True):

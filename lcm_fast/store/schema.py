@@ -39,9 +39,6 @@ CREATE TABLE conversations (
   fallback_count INTEGER NOT NULL DEFAULT 0,
   truncated_count INTEGER NOT NULL DEFAULT 0,
   quarantined_count INTEGER NOT NULL DEFAULT 0,
-  -- digest of all message identities in order: tells a resent history from a new batch in one
-  -- comparison
-  history_digest BLOB NOT NULL DEFAULT x'',
   -- raised by each change of context_items other than appending: tells caches to start anew
   view_revision INTEGER NOT NULL DEFAULT 0
 ) STRICT;
@@ -58,8 +55,14 @@ CREATE TABLE messages (
   content TEXT NOT NULL,
   token_count INTEGER NOT NULL,
   created_at TEXT NOT NULL,
+  -- where created_at is from: 0 the receipt, 1 the entry's envelope, 2 the message itself
+  timed INTEGER NOT NULL,
+  -- digest of what the message says, the same for every face of it; times and ids tell equal ones
+  -- apart
   identity_hash BLOB NOT NULL,
-  occurrence INTEGER NOT NULL,
+  -- 1 once a transcript has shown it, and which one did first
+  claimed INTEGER NOT NULL,
+  transcript_id INTEGER,
   transcript_entry_id TEXT,
   parent_entry_id TEXT,
   stable_event_key TEXT,
@@ -69,14 +72,33 @@ CREATE TABLE messages (
   opener_seq INTEGER NOT NULL,
   raw_codec INTEGER NOT NULL,
   raw BLOB NOT NULL,
+  -- the message with large payloads replaced by references, packed; NULL when it is shown as it is
+  shown_codec INTEGER,
+  shown BLOB,
   UNIQUE (conversation_id, seq)
 ) STRICT;
-CREATE UNIQUE INDEX messages_identity ON messages (conversation_id, identity_hash, occurrence);
--- the same entry id with other content is another message: both are kept
-CREATE UNIQUE INDEX messages_entry ON messages (conversation_id, transcript_entry_id, identity_hash)
+CREATE INDEX messages_identity ON messages (conversation_id, identity_hash, claimed, created_at);
+-- the same entry id with other content, or at another time, is another message: both are kept
+CREATE UNIQUE INDEX messages_entry
+  ON messages (conversation_id, transcript_entry_id, identity_hash, created_at)
   WHERE transcript_entry_id IS NOT NULL;
 CREATE UNIQUE INDEX messages_event ON messages (conversation_id, stable_event_key)
   WHERE stable_event_key IS NOT NULL;
+
+-- another form in which a stored message came again: redacted, pruned, decorated, spaced otherwise
+CREATE TABLE message_revisions (
+  revision_id INTEGER PRIMARY KEY,
+  conversation_id INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
+  message_id INTEGER NOT NULL REFERENCES messages ON DELETE CASCADE,
+  kind TEXT NOT NULL,
+  identity_hash BLOB NOT NULL,
+  received_at TEXT NOT NULL,
+  raw_codec INTEGER NOT NULL,
+  raw BLOB NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX message_revisions_identity
+  ON message_revisions (conversation_id, identity_hash, message_id, kind);
+CREATE INDEX message_revisions_message ON message_revisions (message_id);
 
 -- entries of a session file that carry no message: header, model changes, custom, labels, unknown
 -- types
@@ -89,6 +111,7 @@ CREATE TABLE transcript_entries (
   parent_entry_id TEXT,
   identity_hash BLOB NOT NULL,
   occurrence INTEGER NOT NULL,
+  file_offset INTEGER NOT NULL,
   raw_codec INTEGER NOT NULL,
   raw BLOB NOT NULL
 ) STRICT;
@@ -106,8 +129,17 @@ CREATE TABLE tool_calls (
   PRIMARY KEY (conversation_id, call_id, call_seq)
 ) STRICT, WITHOUT ROWID;
 
+-- results whose call is not in the record; a call that is filled in later takes them up
+CREATE TABLE orphan_results (
+  conversation_id INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
+  call_id TEXT NOT NULL,
+  result_seq INTEGER NOT NULL,
+  PRIMARY KEY (conversation_id, call_id, result_seq)
+) STRICT, WITHOUT ROWID;
+
 -- how far each session file has been read; moves in the transaction that stores its rows
 CREATE TABLE transcript_cursors (
+  transcript_id INTEGER PRIMARY KEY,
   conversation_id INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
   session_file_path TEXT NOT NULL,
   session_header_id TEXT,
@@ -115,21 +147,24 @@ CREATE TABLE transcript_cursors (
   last_seen_mtime_ns INTEGER NOT NULL,
   last_processed_offset INTEGER NOT NULL,
   last_processed_entry_id TEXT,
-  last_processed_entry_hash BLOB,
-  fork_bounded INTEGER NOT NULL DEFAULT 0,
-  fork_source_message_count INTEGER NOT NULL DEFAULT 0,
+  last_message_id INTEGER,
+  message_count INTEGER NOT NULL DEFAULT 0,
+  -- of a fork: how many messages of its parent's history are not shown, and the entry they end
+  -- before
+  shown_from INTEGER NOT NULL DEFAULT 0,
+  shown_from_entry_id TEXT,
+  -- digest of the first and last bytes before the offset: tells an append from a rewrite
+  prefix_fingerprint BLOB,
   frozen_since TEXT,
   frozen_reason TEXT,
   updated_at TEXT NOT NULL,
-  PRIMARY KEY (conversation_id, session_file_path)
-) STRICT, WITHOUT ROWID;
+  UNIQUE (conversation_id, session_file_path)
+) STRICT;
 
 CREATE TABLE commit_keys (
   conversation_id INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
   advancement_key TEXT NOT NULL,
   payload_hash BLOB NOT NULL,
-  first_seq INTEGER,
-  last_seq INTEGER,
   committed_at TEXT NOT NULL,
   PRIMARY KEY (conversation_id, advancement_key)
 ) STRICT, WITHOUT ROWID;
@@ -139,6 +174,7 @@ CREATE TABLE quarantine (
   conversation_id INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
   batch_id TEXT NOT NULL,
   role TEXT NOT NULL,
+  content TEXT NOT NULL,
   reason TEXT NOT NULL,
   received_at TEXT NOT NULL,
   raw_codec INTEGER NOT NULL,
@@ -146,12 +182,12 @@ CREATE TABLE quarantine (
   resolved_at TEXT,
   resolution TEXT
 ) STRICT;
-CREATE INDEX quarantine_open ON quarantine (conversation_id, batch_id) WHERE resolved_at IS NULL;
+CREATE INDEX quarantine_open ON quarantine (batch_id) WHERE resolved_at IS NULL;
 
 CREATE TABLE large_files (
   file_id TEXT PRIMARY KEY,
-  conversation_id INTEGER NOT NULL REFERENCES conversations ON DELETE CASCADE,
-  content_hash BLOB NOT NULL,
+  -- where it was met first; messages of others may name it too
+  conversation_id INTEGER REFERENCES conversations ON DELETE SET NULL,
   file_name TEXT,
   mime_type TEXT,
   byte_size INTEGER NOT NULL,
@@ -161,13 +197,13 @@ CREATE TABLE large_files (
   created_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX large_files_conversation ON large_files (conversation_id, created_at);
-CREATE INDEX large_files_content ON large_files (content_hash);
 
 CREATE TABLE message_files (
   message_id INTEGER NOT NULL REFERENCES messages ON DELETE CASCADE,
   file_id TEXT NOT NULL REFERENCES large_files,
   PRIMARY KEY (message_id, file_id)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX message_files_file ON message_files (file_id);
 
 CREATE TABLE record_dictionaries (
   dictionary_id INTEGER PRIMARY KEY,

@@ -7,6 +7,7 @@ architecture, sections 4, 5 and 8).
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,7 +16,16 @@ import apsw
 
 from ..errors import DatabaseError, StoreReadOnlyError
 from . import append as appending
-from . import audit, conversations, record, summaries
+from . import (
+    audit,
+    conversations,
+    cursors,
+    known_rows,
+    large_files,
+    quarantine,
+    record,
+    summaries,
+)
 from . import frontier as frontiers
 from .audit import Finding
 from .codec import RecordCodec
@@ -31,12 +41,16 @@ from .connection import (
 from .frontier import Frontier, KnownFrontiers
 from .migrations import DEFAULT_DICTIONARY_ID, migrate, schema_version
 from .readers import Readers
+from .recognise import find_known
 from .rows import (
     Address,
     AppendOutcome,
     Batch,
     Conversation,
+    Cursor,
     NewSummary,
+    QuarantinedBatch,
+    StoredFile,
     StoredMessage,
     StoredSummary,
 )
@@ -138,6 +152,93 @@ class Store:
         """Store what is new of a batch, in one transaction."""
         return self._write(lambda db: appending.append(db, address, batch, packed, self._codec))
 
+    def cursor(self, conversation_id: int, path: str) -> Cursor | None:
+        """Return how far a transcript has been read into a conversation."""
+        with self._readers.snapshot() as db:
+            return cursors.load(db, conversation_id, path)
+
+    def recent_cursors(self, limit: int) -> list[tuple[str | None, str, int]]:
+        """Return (session key, path, size when read) of the transcripts that were read last."""
+        with self._readers.snapshot() as db:
+            return cursors.seen(db, limit)
+
+    def frozen(self, limit: int) -> list[tuple[str | None, str, str, str]]:
+        """Return (session key, path, since when, why) of the transcripts that are held back."""
+        with self._readers.snapshot() as db:
+            return cursors.frozen(db, limit)
+
+    def freeze(self, conversation_id: int, cursor: Cursor, reason: str, now: str) -> None:
+        """Note that a transcript cannot be read on, and why."""
+        self._write(lambda db: cursors.freeze(db, conversation_id, cursor, reason, now))
+
+    def first_known(self, conversation_id: int, entry_ids: Sequence[str]) -> int | None:
+        """Return the message id of the first of these entries that is stored, None when none is."""
+        with self._readers.snapshot() as db:
+            rows = known_rows.by_entry_id(db, conversation_id, entry_ids)
+        found = {row.entry_id: row.message_id for row in rows}
+        return next((found[one] for one in entry_ids if one in found), None)
+
+    def recognise(self, conversation_id: int, batch: Batch) -> tuple[int, int]:
+        """Return how many messages of a batch are stored, and how many more say what a stored one
+        says."""
+        with self._readers.snapshot() as db:
+            conversation = conversations.get(db, conversation_id)
+            assert conversation is not None
+            known = find_known(db, conversation, batch, self._codec)
+            unknown = [m.identity for n, m in enumerate(batch.messages) if n not in known.rows]
+            rows = known_rows.by_identity(db, conversation_id, unknown)
+            taken = {row.message_id for row in known.rows.values()}
+        left = Counter(row.identity for row in rows if row.message_id not in taken)
+        return len(known.rows), (Counter(unknown) & left).total()
+
+    def quarantined(
+        self, conversation_id: int | None = None, *, limit: int = 50
+    ) -> list[QuarantinedBatch]:
+        """Return the batches that the flood guard refused and that wait, oldest first."""
+        with self._readers.snapshot() as db:
+            return quarantine.batches(db, conversation_id, limit=limit)
+
+    def quarantined_messages(self, batch_id: str) -> tuple[Conversation, list[bytes]]:
+        """Return a waiting batch's conversation and the bytes of its messages.
+
+        Raises
+        ------
+        NotFoundError
+            No batch of this id waits.
+        """
+        with self._readers.snapshot() as db:
+            number, messages = quarantine.messages_of(db, self._codec, batch_id)
+            conversation = conversations.get(db, number)
+            assert conversation is not None
+            return conversation, messages
+
+    def admit(
+        self, batch_id: str, address: Address, batch: Batch, packed: list[tuple[int, bytes]]
+    ) -> AppendOutcome:
+        """Store a quarantined batch after all, and mark it admitted.
+
+        Raises
+        ------
+        NotFoundError
+            No batch of this id waits; nothing is stored.
+        """
+
+        def apply(db: apsw.Connection) -> AppendOutcome:
+            quarantine.resolve(db, batch_id, "admitted", batch.received_at)
+            return appending.append(db, address, batch, packed, self._codec)
+
+        return self._write(apply)
+
+    def drop(self, batch_id: str, now: str) -> int:
+        """Mark a quarantined batch as dropped; return how many messages it held.
+
+        Raises
+        ------
+        NotFoundError
+            No batch of this id waits.
+        """
+        return self._write(lambda db: quarantine.resolve(db, batch_id, "dropped", now))
+
     def publish_summary(self, conversation_id: int, new: NewSummary) -> tuple[int, int]:
         """Put a summary in the place of its sources; return (frontier tokens, view revision)
         afterwards.
@@ -199,6 +300,16 @@ class Store:
                 db, self._codec, conversation_id, after_seq=after_seq, limit=limit
             )
 
+    def file_ids_of(self, message_ids: Sequence[int]) -> list[str]:
+        """Return the ids of the large files that messages hold, in the order of the messages."""
+        with self._readers.snapshot() as db:
+            return large_files.file_ids_of(db, message_ids)
+
+    def large_file(self, file_id: str) -> StoredFile | None:
+        """Return a large payload and the messages that hold it."""
+        with self._readers.snapshot() as db:
+            return large_files.get(db, file_id)
+
     def summaries(self, summary_ids: Sequence[str]) -> list[StoredSummary]:
         """Return summaries by id, in the order of the ids."""
         with self._readers.snapshot() as db:
@@ -239,7 +350,7 @@ class Store:
     def large_files(self) -> list[tuple[str, str, int]]:
         """Return (file id, place, bytes) of the payloads kept outside the database."""
         with self._readers.snapshot() as db:
-            return audit.large_files(db)
+            return large_files.listed(db)
 
     def _write(self, apply: Callable[[apsw.Connection], T]) -> T:
         if self._writer is None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from .._version import __version__
@@ -14,9 +16,11 @@ from ..engine import Engine
 from ..kernels import IMPLEMENTATION, MISSING
 from ..store import SCHEMA_VERSION, Conversation, Store
 
-__all__ = ["Status", "look_at", "status"]
+__all__ = ["Status", "ingest_command", "look_at", "status", "unread_transcripts"]
 
 _CONVERSATIONS_SHOWN = 50
+_TRANSCRIPTS_LOOKED_AT = 200
+_FROZEN_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +90,34 @@ def look_at(
         store.close()
 
 
+def unread_transcripts(store: Store) -> list[tuple[str, str, int]]:
+    """Return (session key, path, bytes that are not read) of the transcripts read last.
+
+    A file that is gone has nothing to read; one that cannot be looked at is left to the next read.
+    """
+    found = []
+    for key, path, size in store.recent_cursors(_TRANSCRIPTS_LOOKED_AT):
+        try:
+            now = Path(path).stat().st_size
+        except OSError:
+            continue
+        if now != size:
+            found.append((key or "", path, now - size if now > size else now))
+    return found
+
+
+def ingest_command(path: str, session_key: str | None) -> str:
+    """Return the command that reads a session file into its conversation."""
+    which = ["--session-key", session_key] if session_key else []
+    return shlex.join(["lcm-fast", "ingest", path, *which])
+
+
 def _status(store: Store, config: Config, session_key: str | None) -> Status:
     sums = store.totals()
     work = store.work_state()
     size, log = store.size_bytes
-    problems = _problems(config, sums, work)
+    frozen = store.frozen(_FROZEN_SHOWN)
+    problems = _problems(config, sums, frozen, unread_transcripts(store))
     shown = store.recent_conversations(limit=_CONVERSATIONS_SHOWN, session_key=session_key)
     return Status(
         ok=not any(problem["severity"] == "error" for problem in problems),
@@ -146,7 +173,10 @@ def _conversation(conversation: Conversation) -> dict[str, Any]:
 
 
 def _problems(
-    config: Config, sums: dict[str, int], work: dict[str, object]
+    config: Config,
+    sums: dict[str, int],
+    frozen: list[tuple[str | None, str, str, str]],
+    unread: list[tuple[str, str, int]],
 ) -> list[dict[str, str]]:
     found = [{"severity": "note", **note.to_dict()} for note in config.notes]
     if not config.enabled:
@@ -158,11 +188,22 @@ def _problems(
     if MISSING:
         detail = f"no compiled kernel of: {', '.join(MISSING)}; the slow reference ones are used"
         found.append(_problem("warning", "missing_kernels", detail, "reinstall with a C compiler"))
-    if work["frozen"]:
-        detail = f"{work['frozen']} session files cannot be read on"
-        found.append(
-            _problem("error", "frozen", detail, "`lcm-fast doctor` names them and since when")
+    for key, path, since, reason in frozen:
+        detail = f"{path} is held back since {since}: {reason}"
+        hint = (
+            f"`{ingest_command(path, key)} --admit` stores it; it goes on by itself once it shows"
+            " what is new"
         )
+        found.append(_problem("error", "frozen", detail, hint))
+    if sums["quarantined_count"]:
+        detail = f"{sums['quarantined_count']} messages were set aside as a replay"
+        hint = "`lcm-fast quarantine list`, then admit or drop them"
+        found.append(_problem("warning", "quarantined", detail, hint))
+    if unread:
+        key, path, behind = unread[0]
+        detail = f"{len(unread)} session files have changed since they were read"
+        hint = f"`{ingest_command(path, key)}` reads the {behind:,} bytes that are new"
+        found.append(_problem("warning", "unread_transcripts", detail, hint))
     if sums["fallback_count"]:
         detail = f"{sums['fallback_count']} summaries are deterministic fallbacks"
         found.append(

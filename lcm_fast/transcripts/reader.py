@@ -6,6 +6,7 @@ nor what a message's content means (design: architecture 3; spec: session format
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import os
 import stat
@@ -72,8 +73,8 @@ class Transcript:
 
     Attributes
     ----------
-    path
-        The file.
+    path, size, mtime_ns
+        The file, and its bytes and time of change when it was opened.
     format
         ``"openclaw"`` (a header with a version, or entries with ids), ``"pi"`` (a header without
         version) or ``"messages"`` (no envelope, or one without ids).
@@ -83,17 +84,59 @@ class Transcript:
         Of the latest iteration; empty before the first.
     """
 
-    def __init__(self, path: Path, size: int) -> None:
+    def __init__(self, path: Path, size: int, mtime_ns: int) -> None:
         self.path = path
+        self.size = size
+        self.mtime_ns = mtime_ns
         self.report = ReadReport()
-        self._size = size
         self._begin, self._is_array, has_nul = _look_at_head(path, size)
+        self._read_from = 0
+        self.position = 0
         first = self._first_objects()
         self._is_binary = has_nul and not first
         self.header: dict[str, Any] | None = (
             first.pop(0) if first and first[0].get("type") == "session" else None
         )
         self.format: Format = _format_of(self.header, first)
+
+    def goes_on_from(self, offset: int, last_entry_id: str | None) -> bool:
+        """Tell whether all behind an offset continues the entry that stands before it.
+
+        Where it does not (a branch taken up again, a list that is closed anew), the whole file has
+        to be read to know what is shown.
+        """
+        if self._is_array or self._is_binary or not self._begin <= offset <= self.size:
+            return False
+        previous = last_entry_id
+        for link in self._links(offset):
+            if link.entry_id is None:
+                return last_entry_id is None
+            if previous is None or link.parent_id != previous:
+                return False
+            previous = link.entry_id
+        return True
+
+    def read_on_from(self, offset: int) -> None:
+        """Let iteration begin at an offset, the end of an entry that was read before."""
+        self._begin = self._read_from = self.position = offset
+
+    def entry_ids(self) -> Iterator[str]:
+        """Yield the ids of all records, in file order."""
+        return (link.entry_id for link in self._links(self._begin) if link.entry_id is not None)
+
+    def fingerprint(self, offset: int) -> bytes:
+        """Return a digest of the first and the last bytes before an offset.
+
+        An append leaves it as it was; a file written anew has another.
+        """
+        try:
+            with self.path.open("rb") as stream:
+                head = stream.read(min(_HEAD_BYTES, offset))
+                stream.seek(max(0, offset - _HEAD_BYTES))
+                tail = stream.read(min(_HEAD_BYTES, offset))
+        except OSError as error:
+            raise _file_error(self.path, error) from error
+        return hashlib.blake2b(head + tail, digest_size=16).digest()
 
     @property
     def session_id(self) -> str | None:
@@ -103,20 +146,23 @@ class Transcript:
     def __iter__(self) -> Iterator[SessionEntry]:
         self.report = report = ReadReport()
         if self._is_binary:
-            report.bytes_read = self._size
-            report.add_span(UnreadableSpan(0, self._size, BINARY))
+            report.bytes_read = self.position = self.size
+            report.add_span(UnreadableSpan(0, self.size, BINARY))
             return
-        report.bytes_read = self._begin
+        report.bytes_read = self._begin - self._read_from
+        self.position = self._begin
         on_path = self._leaf_offsets()
         for found in self._objects(report):
             entry = entry_of(found, on_path)
             report.entries += 1
             report.messages += entry.message is not None
+            self.position = found.offset + len(found.raw)
             yield entry
+        self.position = self._read_from + report.bytes_read - report.pending_bytes
 
     def _objects(self, report: ReadReport) -> Iterator[FoundObject]:
-        for piece in self._pieces():
-            report.bytes_read = piece.offset + piece.length
+        for piece in self._pieces(self._begin):
+            report.bytes_read = piece.offset + piece.length - self._read_from
             if piece.data is None:
                 report.add_span(UnreadableSpan(piece.offset, piece.length, TOO_LONG))
                 continue
@@ -128,30 +174,30 @@ class Transcript:
             if rest:
                 report.add_span(rest)
 
-    def _pieces(self) -> Iterator[Piece]:
+    def _pieces(self, begin: int) -> Iterator[Piece]:
         read = read_elements if self._is_array else read_lines
         try:
             with self.path.open("rb", buffering=_BUFFER_BYTES) as stream:
-                stream.seek(self._begin)
-                yield from read(stream, self._size)
+                stream.seek(begin)
+                yield from read(stream, self.size)
         except OSError as error:
             raise _file_error(self.path, error) from error
 
     def _first_objects(self) -> list[dict[str, Any]]:
         """Return the first two objects, as far as the first pieces hold them."""
         first: list[dict[str, Any]] = []
-        for piece in itertools.islice(self._pieces(), 2):
+        for piece in itertools.islice(self._pieces(self._begin), 2):
             if piece.data is not None:
                 first += (found.value for found in parse_objects(piece.data, piece.offset)[0])
         return first[:2]
 
     def _leaf_offsets(self) -> frozenset[int] | None:
-        if self._is_array or is_linear(self._links()):
+        if self._is_array or is_linear(self._links(self._begin)):
             return None
-        return leaf_offsets(self._links())
+        return leaf_offsets(self._links(self._begin))
 
-    def _links(self) -> Iterator[Link]:
-        for piece in self._pieces():
+    def _links(self, begin: int) -> Iterator[Link]:
+        for piece in self._pieces(begin):
             if piece.data is not None:
                 yield from links_of(piece)
 
@@ -190,7 +236,7 @@ def open_transcript(path: str | os.PathLike[str]) -> Transcript:
         raise SessionFileError(
             f"{file} is not a regular file", hint="save it to a file first", code="not_a_file"
         )
-    return Transcript(file, status.st_size)
+    return Transcript(file, status.st_size, status.st_mtime_ns)
 
 
 def _file_error(path: Path, error: OSError | ValueError) -> LcmError:

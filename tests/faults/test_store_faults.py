@@ -255,8 +255,8 @@ def run(script: str, *arguments: object) -> subprocess.Popen[bytes]:
 DIES_AFTER_TWO_BATCHES = """
     import os, signal, sys
     import lcm_fast
-    from lcm_fast.ingest import session_file
-    session_file._BATCH_MESSAGES = 100
+    from lcm_fast.ingest import reading
+    reading._BATCH_MESSAGES = 100
     calls = []
     def progress(done, total):
         calls.append(done)

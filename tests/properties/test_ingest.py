@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lcm_fast.engine import Engine
-from lcm_fast.store.recognise import extend_digest
 
 Batches = list[list[dict[str, Any]]]
 
@@ -69,9 +69,13 @@ def test_untimed_batches_lose_nothing_that_is_not_the_whole_record_again(
 ) -> None:
     key = next(session_keys)
     memory.ingest([said("a beginning that no batch repeats")], session_key=key)
+    set_aside = 0
     for batch in batches:
-        memory.ingest([said(text) for text in batch], session_key=key)
-    assert texts(memory, session_key=key)[1:] == [text for batch in batches for text in batch]
+        set_aside += memory.ingest([said(t) for t in batch], session_key=key).quarantined
+    for waiting in memory.quarantined(session_key=key):
+        set_aside -= memory.admit(waiting.batch_id).ingested
+    said_in_all = [text for batch in batches for text in batch]
+    assert (Counter(texts(memory, session_key=key)[1:]), set_aside) == (Counter(said_in_all), 0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -122,9 +126,11 @@ def test_a_file_read_again_adds_nothing(
 ) -> None:
     key = next(session_keys)
     write_session(session_file, entries)
-    first, *again = [memory.bootstrap(session_file, session_key=key) for _ in range(times)]
-    assert [one.ingested for one in again] == [0] * len(again)
-    assert all(one.duplicates == first.ingested for one in again)
+    again = []
+    for n in range(times):
+        os.utime(session_file, (n, n))
+        again.append(memory.bootstrap(session_file, session_key=key).ingested)
+    assert again[1:] == [0] * (times - 1)
 
 
 @settings(max_examples=60, deadline=None)
@@ -203,9 +209,3 @@ def path_to_leaf(tree: list[dict[str, Any]]) -> list[str]:
         path.append(at)
         at = by_id[at]["parentId"]
     return path[::-1]
-
-
-def test_the_digest_of_a_history_does_not_depend_on_how_it_was_cut() -> None:
-    identities = [bytes([n]) * 16 for n in range(5)]
-    whole = extend_digest(b"", identities)
-    assert extend_digest(extend_digest(b"", identities[:2]), identities[2:]) == whole

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
+from conftest import said
 from surfaces.command import Command, isolated_command, talk, write_session
 
+import lcm_fast
 from lcm_fast.surfaces.cli import cli, failures
 
 ROOT = Path(__file__).parents[2]
@@ -126,6 +128,9 @@ def test_the_keys_on_the_page_are_the_keys_printed(
     lcm: Command, tmp_path: Path, command: str
 ) -> None:
     lcm("run", write_session(tmp_path / "session.jsonl", talk(200)), "--budget", 5000)
+    with lcm_fast.open(json.loads(lcm("status", "--json").stdout)["database"]["path"]) as engine:
+        for at in (1, 1000):
+            engine.ingest([said(f"again {n}", at) for n in range(3)])
     assert set(json.loads(_run(lcm, _runnable(command)).stdout)) == documented_keys()[command]
 
 
@@ -140,7 +145,8 @@ def _runnable(command: str) -> str:
         "messages": which,
         "summaries": which,
     }
-    command = command.replace("msg_N", "msg_1").replace("sum_X", "sum_0")
+    for name, example in (("msg_N", "msg_1"), ("sum_X", "sum_0"), ("BATCH", "q1")):
+        command = command.replace(name, example)
     return f"lcm-fast {command} --json{more.get(command, '')}"
 
 

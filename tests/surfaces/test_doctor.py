@@ -24,6 +24,7 @@ NAMES = [
     "truncated_summaries",
     "large_files",
     "frozen",
+    "transcripts_read",
 ]
 
 
@@ -210,8 +211,8 @@ def test_a_summary_that_is_not_sound_is_named(healthy: Path, name: str, change: 
 
 def add_large_file(place: Path) -> str:
     return (
-        "INSERT INTO large_files (file_id, conversation_id, content_hash, byte_size, storage_uri,"
-        f" created_at) VALUES ('file_1', 1, x'00', 5, '{place}', '')"
+        "INSERT INTO large_files (file_id, conversation_id, byte_size, storage_uri, created_at)"
+        f" VALUES ('file_1', 1, 5, '{place}', '')"
     )
 
 
@@ -240,8 +241,9 @@ def test_a_large_file_in_its_place_is_fine(healthy: Path, tmp_path: Path) -> Non
 def test_a_frozen_session_file_is_named_with_its_age_and_reason(healthy: Path) -> None:
     (check,) = broken(
         healthy,
-        "INSERT INTO transcript_cursors VALUES (1, '/s.jsonl', NULL, 0, 0, 0, NULL, NULL, 0, 0,"
-        " '2026-01-01', 'it was cut', '')",
+        "INSERT INTO transcript_cursors (conversation_id, session_file_path, last_seen_size,"
+        " last_seen_mtime_ns, last_processed_offset, frozen_since, frozen_reason, updated_at)"
+        " VALUES (1, '/s.jsonl', 0, 0, 0, '2026-01-01', 'it was cut', '')",
     )
     assert (check.name, check.detail) == ("frozen", "/s.jsonl since 2026-01-01: it was cut")
 

@@ -109,8 +109,9 @@ def test_a_frozen_session_file_is_an_error(database: Path) -> None:
         engine.ingest([said("one")])
     with closing(apsw.Connection(str(database))) as db:
         db.execute(
-            "INSERT INTO transcript_cursors VALUES (1, '/s.jsonl', NULL, 0, 0, 0, NULL, NULL, 0, 0,"
-            " '2026-01-01', 'it was cut', '')"
+            "INSERT INTO transcript_cursors (conversation_id, session_file_path, last_seen_size,"
+            " last_seen_mtime_ns, last_processed_offset, frozen_since, frozen_reason, updated_at)"
+            " VALUES (1, '/s.jsonl', 0, 0, 0, '2026-01-01', 'it was cut', '')"
         )
     found = report(database)
     frozen = [problem["code"] for problem in found["problems"] if problem["severity"] == "error"]

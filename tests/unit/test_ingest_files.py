@@ -11,7 +11,7 @@ from conftest import chain, entry, said, shown, texts, violations, write_session
 
 from lcm_fast.engine import Engine
 from lcm_fast.errors import SessionFileError
-from lcm_fast.ingest import session_file as reading
+from lcm_fast.ingest import reading
 
 MODEL = {"type": "model_change", "id": "m1", "parentId": None, "modelId": "m"}
 BRANCHED = [

@@ -9,7 +9,7 @@ from conftest import entry, said
 
 from lcm_fast.ingest.normalise import iso_time, message_from_entry, message_from_object, storable
 from lcm_fast.kernels import estimate_tokens
-from lcm_fast.types import Message, SessionEntry
+from lcm_fast.types import UNTIMED, Message, SessionEntry
 
 
 def made(value: dict[str, Any]) -> Message:
@@ -54,9 +54,25 @@ def test_the_identity_ignores_what_no_model_reads() -> None:
     assert made({**plain, "usage": {"input": 3}}).identity == made(plain).identity
 
 
-@pytest.mark.parametrize("other", [said("ho", 1), said("hi", 2), said("hi", 1, role="system")])
-def test_the_identity_tells_text_time_and_role_apart(other: dict[str, Any]) -> None:
+@pytest.mark.parametrize("other", [said("ho", 1), said("hi", 1, role="system")])
+def test_the_identity_tells_text_and_role_apart(other: dict[str, Any]) -> None:
     assert made(other).identity != made(said("hi", 1)).identity
+
+
+def test_the_identity_is_one_at_any_time_and_the_time_is_kept_beside_it() -> None:
+    first, second = made(said("hi", 1)), made(said("hi", 2))
+    assert first.identity == second.identity
+    assert (first.created_at, first.timed) != (second.created_at, UNTIMED)
+
+
+def test_the_identity_of_a_text_is_one_in_a_string_and_in_a_block() -> None:
+    block = {"role": "user", "content": [{"type": "text", "text": "hi"}]}
+    assert made(block).identity == made(said("hi")).identity
+
+
+def test_equal_results_of_two_calls_have_two_identities() -> None:
+    results = [{"role": "tool", "tool_call_id": name, "content": "ok"} for name in ("a", "b")]
+    assert made(results[0]).identity != made(results[1]).identity
 
 
 def test_the_identity_does_not_depend_on_the_order_of_fields() -> None:

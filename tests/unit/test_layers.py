@@ -26,6 +26,7 @@ LAYERS = {
     "compaction": 3,
     "assembly": 3,
     "engine": 4,
+    "aio": 5,
     "surfaces": 5,
     "__init__": 6,
     "__main__": 6,

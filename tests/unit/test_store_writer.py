@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import _thread
+import functools
+import itertools
+import signal
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +17,7 @@ import pytest
 from conftest import make_engine, said, texts, violations
 
 from lcm_fast.engine import Engine
-from lcm_fast.errors import DatabaseError, MessageError
+from lcm_fast.errors import DatabaseError, MessageError, StoreBusyError
 from lcm_fast.store.connection import open_writer
 from lcm_fast.store.writer import Writer
 
@@ -45,57 +50,105 @@ def together(works: list[Callable[[], Any]]) -> list[BaseException | None]:
 
 
 class Held:
-    """A writer whose lock is held until all that is queued behind it has arrived."""
+    """A writer that is kept busy until all that is to wait for it has arrived."""
 
-    def __init__(self, path: Path) -> None:
-        self.db = open_writer(str(path), durability="normal", busy_timeout_ms=1000)
-        self.db.execute("CREATE TABLE noted (word TEXT NOT NULL UNIQUE)")
-        self.writer = Writer(self.db, str(path))
-        self._started = threading.Event()
+    def __init__(self, writer: Writer) -> None:
+        self.writer = writer
+        self.raised: list[BaseException | None] = []
+        self._threads: list[threading.Thread] = []
         self._go_on = threading.Event()
 
-    def group(self, works: list[Callable[[apsw.Connection], Any]]) -> list[BaseException | None]:
-        """Submit works so that all but the first are applied in one group, in their order."""
-        raised: list[BaseException | None] = [None] * len(works)
-        blocker = threading.Thread(target=self.writer.submit, args=(self._block,))
-        blocker.start()
-        self._started.wait()
-        threads = []
-        for n, work in enumerate(works):
-            thread = threading.Thread(target=self._submit, args=(n, work, raised))
-            thread.start()
-            threads.append(thread)
-            while len(self.writer._queue) <= n:
-                thread.join(0.001)
-        self._go_on.set()
-        for thread in (blocker, *threads):
-            thread.join()
-        return raised
+    def __enter__(self) -> Held:
+        started = threading.Event()
 
-    def words(self) -> list[str]:
+        def block(db: apsw.Connection) -> None:
+            started.set()
+            self._go_on.wait()
+
+        self._start(lambda: self.writer.submit(block))
+        started.wait()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.release()
+        for thread in self._threads:
+            thread.join()
+
+    def add(self, call: Callable[[], Any]) -> None:
+        """Make a call on a thread of its own; return when it waits for the writer."""
+        waiting = self.writer.stats().waiting
+        number = len(self.raised)
+        self.raised.append(None)
+
+        def run() -> None:
+            try:
+                call()
+            except BaseException as error:
+                self.raised[number] = error
+
+        self._start(run)
+        wait_until(lambda: self.writer.stats().waiting > waiting)
+
+    def release(self) -> None:
+        self._go_on.set()
+
+    def _start(self, run: Callable[[], Any]) -> None:
+        self._threads.append(threading.Thread(target=run))
+        self._threads[-1].start()
+
+
+class Words:
+    """A writer on a table of words."""
+
+    def __init__(self, path: Path, **options: Any) -> None:
+        self.db = open_writer(str(path), durability="normal", busy_timeout_ms=1000)
+        self.db.execute("CREATE TABLE IF NOT EXISTS noted (word TEXT NOT NULL UNIQUE)")
+        self.writer = Writer(self.db, str(path), **options)
+
+    def group(self, works: list[Callable[[apsw.Connection], Any]]) -> list[BaseException | None]:
+        """Submit works so that they are applied in one group, in their order."""
+        with Held(self.writer) as held:
+            for work in works:
+                held.add(lambda work=work: self.writer.submit(work))
+        return held.raised
+
+    def noted(self) -> list[str]:
         return [word for (word,) in self.db.execute("SELECT word FROM noted ORDER BY rowid")]
 
-    def _block(self, db: apsw.Connection) -> None:
-        self._started.set()
-        self._go_on.wait()
 
-    def _submit(
-        self,
-        n: int,
-        work: Callable[[apsw.Connection], Any],
-        raised: list[BaseException | None],
-    ) -> None:
-        try:
-            self.writer.submit(work)
-        except Exception as error:
-            raised[n] = error
+class Clock:
+    """A clock that stands still unless it is set."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    while not condition():
+        time.sleep(0.001)
 
 
 @pytest.fixture
-def held(tmp_path: Path) -> Any:
-    writer = Held(tmp_path / "words.db")
-    yield writer
-    writer.writer.close()
+def words(tmp_path: Path) -> Iterator[Words]:
+    opened = Words(tmp_path / "words.db")
+    yield opened
+    opened.writer.close()
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Iterator[Words]:
+    """A writer with a queue of two places, in which nobody waits for a place."""
+    opened = Words(tmp_path / "small.db", queue_limit=2, queue_wait_ms=0)
+    yield opened
+    opened.writer.close()
+
+
+def writer_of(engine: Engine) -> Writer:
+    writer = engine.store._writer
+    assert writer is not None
+    return writer
 
 
 def note(word: str) -> Callable[[apsw.Connection], None]:
@@ -105,6 +158,18 @@ def note(word: str) -> Callable[[apsw.Connection], None]:
 def refuse(db: apsw.Connection) -> None:
     db.execute("INSERT INTO noted VALUES ('half')")
     raise RefusedError
+
+
+def interrupted_once(work: Callable[[apsw.Connection], Any]) -> Callable[[apsw.Connection], Any]:
+    """Return a write during which an interrupt reaches the thread that applies it first."""
+    runs = itertools.count()
+
+    def run(db: apsw.Connection) -> None:
+        if next(runs) == 0:
+            raise KeyboardInterrupt
+        work(db)
+
+    return run
 
 
 def test_batches_of_many_threads_are_all_stored_in_the_order_of_each(engine: Engine) -> None:
@@ -136,57 +201,84 @@ def test_a_bad_batch_among_good_ones_fails_alone(engine: Engine) -> None:
     assert len(texts(engine)) == THREADS - 1
 
 
-def test_what_is_queued_together_is_applied_in_its_order(held: Held) -> None:
-    held.group([note(word) for word in "abcdef"])
-    assert held.words() == list("abcdef")
+@pytest.mark.parametrize("threads", [1, 8, 64])
+def test_one_commit_serves_all_callers_that_wait_for_the_writer(
+    engine: Engine, threads: int
+) -> None:
+    writer = writer_of(engine)
+    commits: list[int] = []
+    with Held(writer) as held:
+        writer._db.set_commit_hook(lambda: commits.append(1) or False)
+        for n in range(threads):
+            batch = [said(f"{n}.{at}", at) for at in range(4)]
+            key = f"thread {n}"
+            held.add(lambda batch=batch, key=key: engine.ingest(batch, session_key=key))
+    # the first is of the write that held it
+    assert (len(commits), writer.stats().largest_group) == (2, threads)
 
 
-def test_an_entry_that_fails_leaves_the_others_of_its_group_committed(held: Held) -> None:
-    raised = held.group([note("a"), refuse, note("b")])
-    assert ([type(error) for error in raised], held.words()) == (
+@pytest.mark.parametrize("threads", [1, 8, 64])
+def test_threads_that_write_at_once_store_each_message_once(engine: Engine, threads: int) -> None:
+    def write(n: int) -> Callable[[], None]:
+        def run() -> None:
+            for at in range(0, 8, 4):
+                batch = [said(f"{n}.{at + more}", at + more) for more in range(4)]
+                engine.ingest(batch, session_key=f"thread {n}")
+
+        return run
+
+    together([write(n) for n in range(threads)])
+    stored = [texts(engine, session_key=f"thread {n}") for n in range(threads)]
+    assert stored == [[f"{n}.{at}" for at in range(8)] for n in range(threads)]
+
+
+def test_what_is_queued_together_is_applied_in_its_order(words: Words) -> None:
+    words.group([note(word) for word in "abcdef"])
+    assert words.noted() == list("abcdef")
+
+
+def test_an_entry_that_fails_leaves_the_others_of_its_group_committed(words: Words) -> None:
+    raised = words.group([note("a"), refuse, note("b")])
+    assert ([type(error) for error in raised], words.noted()) == (
         [type(None), RefusedError, type(None)],
         ["a", "b"],
     )
 
 
-def test_an_entry_the_database_refuses_fails_alone(held: Held) -> None:
-    raised = held.group([note("a"), note("a"), note("b")])
-    assert ([isinstance(error, DatabaseError) for error in raised], held.words()) == (
+def test_an_entry_the_database_refuses_fails_alone(words: Words) -> None:
+    raised = words.group([note("a"), note("a"), note("b")])
+    assert ([isinstance(error, DatabaseError) for error in raised], words.noted()) == (
         [False, True, False],
         ["a", "b"],
     )
 
 
-def test_entries_are_applied_again_when_another_ends_their_transaction(held: Held) -> None:
+def test_entries_are_applied_again_when_another_ends_their_transaction(words: Words) -> None:
     def end_it(db: apsw.Connection) -> None:
         db.execute("ROLLBACK")
         raise RefusedError
 
-    raised = held.group([note("a"), end_it, note("b")])
-    assert ([type(error) for error in raised], held.words()) == (
+    raised = words.group([note("a"), end_it, note("b")])
+    assert ([type(error) for error in raised], words.noted()) == (
         [type(None), RefusedError, type(None)],
         ["a", "b"],
     )
 
 
-def test_more_entries_than_a_group_holds_are_all_applied(held: Held) -> None:
-    raised = held.group([note(str(n)) for n in range(300)])
-    assert (raised, len(held.words())) == ([None] * 300, 300)
+def test_entries_that_cannot_be_committed_raise_an_error_each_of_its_own(words: Words) -> None:
+    raised = words.group([lambda db: db.set_commit_hook(lambda: True), note("b")])
+    words.db.set_commit_hook(None)
+    kinds = [isinstance(error, DatabaseError) for error in raised]
+    assert (kinds, raised[0] is raised[1], words.noted()) == ([True, True], False, [])
 
 
-def test_an_interrupt_ends_its_group_and_leaves_the_writer_usable(held: Held) -> None:
-    def interrupt(db: apsw.Connection) -> None:
-        db.execute("INSERT INTO noted VALUES ('half')")
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        held.writer.submit(interrupt)
-    held.writer.submit(note("a"))
-    assert held.words() == ["a"]
+def test_more_entries_than_a_group_holds_are_all_applied(words: Words) -> None:
+    raised = words.group([note(str(n)) for n in range(300)])
+    assert (raised, words.noted()) == ([None] * 300, [str(n) for n in range(300)])
 
 
-def test_a_result_is_what_the_write_returned(held: Held) -> None:
-    assert held.writer.submit(lambda db: 42) == 42
+def test_a_result_is_what_the_write_returned(words: Words) -> None:
+    assert words.writer.submit(lambda db: 42) == 42
 
 
 def test_two_engines_on_one_file_share_its_conversations(database: Path) -> None:
@@ -194,3 +286,144 @@ def test_two_engines_on_one_file_share_its_conversations(database: Path) -> None
         one.ingest([said("from one", 1)])
         other.ingest([said("from one", 1), said("from the other", 2)])
         assert texts(one) == ["from one", "from the other"]
+
+
+def test_a_write_from_inside_a_write_is_an_error_and_no_deadlock(words: Words) -> None:
+    with pytest.raises(DatabaseError) as caught:
+        words.writer.submit(lambda db: words.writer.submit(note("inner")))
+    assert caught.value.code == "nested_write"
+
+
+def test_a_write_that_meets_a_close_is_stored_or_refused(tmp_path: Path) -> None:
+    words = Words(tmp_path / "closed.db")
+    works = [lambda n=n: words.writer.submit(note(str(n))) for n in range(THREADS)]
+    raised = together([*works, words.writer.close])
+    again = Words(tmp_path / "closed.db")
+    stored = set(again.noted())
+    again.writer.close()
+    assert {str(n) for n in range(THREADS) if raised[n] is None} == stored
+
+
+def test_a_write_after_a_close_is_refused(tmp_path: Path) -> None:
+    words = Words(tmp_path / "closed.db")
+    words.writer.close()
+    with pytest.raises(DatabaseError, match="closed"):
+        words.writer.submit(note("a"))
+
+
+class TestQueue:
+    def test_a_caller_that_finds_no_place_in_time_is_refused(self, small: Words) -> None:
+        with Held(small.writer) as held:
+            held.add(lambda: small.writer.submit(note("second")))
+            with pytest.raises(StoreBusyError) as caught:
+                small.writer.submit(note("third"))
+        assert (caught.value.code, "2 writes are ahead" in caught.value.detail) == (
+            "queue_full",
+            True,
+        )
+
+    def test_of_a_refused_write_nothing_is_stored(self, small: Words) -> None:
+        with Held(small.writer) as held:
+            held.add(lambda: small.writer.submit(note("second")))
+            with pytest.raises(StoreBusyError):
+                small.writer.submit(note("third"))
+        small.writer.submit(note("fourth"))
+        assert small.noted() == ["second", "fourth"]
+
+    def test_a_caller_that_finds_no_place_waits_for_one(self, tmp_path: Path) -> None:
+        words = Words(tmp_path / "waits.db", queue_limit=2)
+        raised = words.group([note(word) for word in "abcde"])
+        assert (raised, words.noted()) == ([None] * 5, list("abcde"))
+        words.writer.close()
+
+    def test_no_group_is_larger_than_the_queue(self, tmp_path: Path) -> None:
+        words = Words(tmp_path / "groups.db", queue_limit=2)
+        words.group([note(word) for word in "abcde"])
+        assert words.writer.stats().largest_group == 2
+        words.writer.close()
+
+
+class TestStats:
+    def test_callers_that_wait_are_counted_while_they_wait(self, words: Words) -> None:
+        with Held(words.writer) as held:
+            for word in "abc":
+                held.add(lambda word=word: words.writer.submit(note(word)))
+            waiting = words.writer.stats().waiting
+        assert (waiting, words.writer.stats().waiting) == (4, 0)  # the one that holds it, and three
+
+    def test_commits_and_what_they_served_are_counted(self, words: Words) -> None:
+        words.group([note("a"), refuse, note("b")])
+        stats = words.writer.stats()
+        assert (stats.commits, stats.entries, stats.failed) == (2, 3, 1)
+
+    def test_refused_calls_are_counted(self, small: Words) -> None:
+        with Held(small.writer) as held:
+            held.add(lambda: small.writer.submit(note("second")))
+            with pytest.raises(StoreBusyError):
+                small.writer.submit(note("third"))
+        assert small.writer.stats().refused == 1
+
+    def test_the_time_from_call_to_outcome_is_counted(self, tmp_path: Path) -> None:
+        clock = Clock()
+        words = Words(tmp_path / "clock.db", monotonic=clock)
+        with Held(words.writer) as held:
+            clock.now = 2.0
+            held.add(lambda: words.writer.submit(note("a")))
+            clock.now = 5.0
+        stats = words.writer.stats()
+        assert (stats.longest_wait_ms, stats.total_wait_ms) == (5000.0, 8000.0)
+        words.writer.close()
+
+
+class TestInterrupts:
+    def test_one_ends_its_own_call_and_leaves_the_writer_usable(self, words: Words) -> None:
+        def interrupt(db: apsw.Connection) -> None:
+            db.execute("INSERT INTO noted VALUES ('half')")
+            raise KeyboardInterrupt
+
+        with pytest.raises(KeyboardInterrupt):
+            words.writer.submit(interrupt)
+        words.writer.submit(note("a"))
+        assert words.noted() == ["a"]
+
+    def test_the_other_callers_of_the_group_are_served(self, words: Words) -> None:
+        raised = words.group([interrupted_once(note("a")), note("b"), note("c")])
+        kinds = [type(error) for error in raised]
+        assert (kinds, words.noted()) == ([KeyboardInterrupt, *[type(None)] * 2], ["b", "c"])
+
+    def test_one_that_arrives_with_the_commit_leaves_the_group_committed(
+        self, words: Words
+    ) -> None:
+        def interrupt_at_commit(db: apsw.Connection) -> None:
+            db.execute("INSERT INTO noted VALUES ('a')")
+            # in C alone, so that it is noticed when the commit has been made
+            once = map(_thread.interrupt_main, [signal.SIGINT])
+            db.set_commit_hook(functools.partial(any, once))
+
+        with Held(words.writer) as held:
+            others = threading.Thread(target=self._join_and_release, args=(held,))
+            others.start()
+            with pytest.raises(KeyboardInterrupt):
+                held.writer.submit(interrupt_at_commit)
+            others.join()
+        assert (held.raised, words.noted()) == ([None], ["a", "b"])
+
+    def test_one_that_ends_a_wait_takes_the_write_back(self, words: Words) -> None:
+        def interrupt_when_it_waits() -> None:
+            wait_until(lambda: words.writer.stats().waiting == 2)
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+        with Held(words.writer) as held:
+            interrupter = threading.Thread(target=interrupt_when_it_waits)
+            interrupter.start()
+            with pytest.raises(KeyboardInterrupt):
+                held.writer.submit(note("taken back"))
+            interrupter.join()
+        words.writer.submit(note("later"))
+        assert words.noted() == ["later"]
+
+    @staticmethod
+    def _join_and_release(held: Held) -> None:
+        wait_until(lambda: held.writer.stats().waiting == 2)
+        held.add(lambda: held.writer.submit(note("b")))
+        held.release()

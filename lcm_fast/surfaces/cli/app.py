@@ -10,8 +10,10 @@ from click.shell_completion import get_completion_class
 
 from .context import assemble, compact
 from .failures import EXIT_USAGE, ending
+from .files import describe
 from .invocation import Invocation, global_options, pass_invocation
 from .output import survive_any_locale
+from .quarantine import quarantine
 from .sessions import ingest, run
 from .state import doctor, status
 from .stored import conversations, export, messages, summaries
@@ -100,6 +102,8 @@ for _verb in (
     conversations,
     messages,
     summaries,
+    describe,
+    quarantine,
     completion,
 ):
     cli.add_command(_verb)

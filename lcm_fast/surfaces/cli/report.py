@@ -18,17 +18,34 @@ _SPANS_SHOWN = 3
 
 def messages_per_second(result: BootstrapResult) -> float:
     """Return how many messages, new or known, were read and stored in a second."""
+    if not result.bytes_read:
+        return 0.0
     seconds = max(result.duration_ms, 0.001) / 1000
     return round((result.ingested + result.duplicates) / seconds, 1)
 
 
 def ingest_section(result: BootstrapResult) -> str:
     """Return what went in."""
-    paragraphs = [
+    news = (
         f"{result.ingested:,} new ({counted(result.tokens, 'token')}),"
-        f" {result.duplicates:,} known before; {messages_per_second(result):,.0f} messages/s",
-        f"{counted(result.bytes_read, 'byte')} of format {result.format}",
-    ]
+        f" {result.duplicates:,} known before"
+    )
+    if result.bytes_read:
+        speed = f"{messages_per_second(result):,.0f} messages/s"
+        read = f"{counted(result.bytes_read, 'byte')} of format {result.format}"
+        paragraphs = [f"{news}; {speed}", read]
+    else:
+        paragraphs = [news, f"nothing to read: format {result.format}, unchanged since last time"]
+    if result.is_frozen:
+        paragraphs.append(
+            f"HELD BACK: {result.reason}; nothing was stored. `lcm-fast status` names the command"
+            " that stores it"
+        )
+    if result.revised:
+        paragraphs.append(
+            f"{counted(result.revised, 'message')} in another form than before: kept beside the"
+            " first"
+        )
     if result.abandoned:
         paragraphs.append(
             f"{counted(result.abandoned, 'message')} on abandoned branches: stored, not shown"

@@ -5,10 +5,10 @@ Each session is a job of its own: one that fails is reported and does not stop t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -16,7 +16,7 @@ from ...assembly import Assembly, check_budget
 from ...compaction import CompactionResult
 from ...engine import DEFAULT_TOKEN_BUDGET, Engine
 from ...errors import LcmError, SessionFileError
-from ...ingest import BootstrapResult
+from ...ingest import BootstrapResult, sessions_in
 from ...kernels import IMPLEMENTATION, estimate_tokens
 from ...store import Conversation
 from .drawing import Progress, progress
@@ -45,11 +45,21 @@ _sessions_argument = click.argument(
 )
 
 
+class Session(NamedTuple):
+    """A session to read: a file, or one of several in a database."""
+
+    path: Path
+    session_id: str | None = None
+
+    def __str__(self) -> str:
+        return str(self.path) if self.session_id is None else f"{self.path} {self.session_id}"
+
+
 @dataclass(slots=True)
 class Outcome:
     """What became of one session, as far as its job came."""
 
-    session: Path
+    session: Session
     db: str
     ingested: BootstrapResult
     conversation: Conversation
@@ -62,7 +72,8 @@ class Outcome:
     def exit_code(self) -> int:
         """Say whether the job found problems."""
         failed = self.compaction is not None and self.compaction.status == "failed"
-        problems = EXIT_PROBLEMS if self.ingested.unreadable or failed else 0
+        has_problems = self.ingested.unreadable or self.ingested.is_frozen or failed
+        problems = EXIT_PROBLEMS if has_problems else 0
         return max(problems, self.failure.exit_code if self.failure else 0)
 
 
@@ -96,7 +107,7 @@ def run(
     check_budget(budget, estimate_tokens(prompt or ""))
     check_target(out)
 
-    def job(engine: Engine, session: Path, bar: Progress) -> Outcome:
+    def job(engine: Engine, session: Session, bar: Progress) -> Outcome:
         outcome = _ingest_one(engine, session, session_key, bar)
         try:
             _go_on(engine, outcome, budget, prompt, bar)
@@ -108,22 +119,30 @@ def run(
             outcome.failure = failure_of(error)
         return outcome
 
-    _each_session(invocation, sessions, job, _run_json, _run_report)
+    _each_session(invocation, sessions, session_key, job, _run_json, _run_report)
 
 
 @click.command(short_help="Store what is new of session files.")
 @_sessions_argument
 @session_key_option("With one SESSION: its conversation; default its name.")
+@click.option(
+    "--admit", is_flag=True, help="Store files that are held back as repeating what is stored."
+)
 @global_options
 @pass_invocation
-def ingest(invocation: Invocation, sessions: tuple[Path, ...], session_key: str | None) -> None:
-    """Store what is new of each SESSION: an OpenClaw or pi session, or a list of messages."""
+def ingest(
+    invocation: Invocation, *, sessions: tuple[Path, ...], session_key: str | None, admit: bool
+) -> None:
+    """Store what is new of each SESSION: an OpenClaw or pi session, or a list of messages.
+
+    Of a database in which OpenClaw keeps an agent's sessions, every session is stored.
+    """
     _only_with_one_session(sessions, session_key=session_key)
 
-    def job(engine: Engine, session: Path, bar: Progress) -> Outcome:
-        return _ingest_one(engine, session, session_key, bar)
+    def job(engine: Engine, session: Session, bar: Progress) -> Outcome:
+        return _ingest_one(engine, session, session_key, bar, admit=admit)
 
-    _each_session(invocation, sessions, job, _ingest_json, _ingest_report)
+    _each_session(invocation, sessions, session_key, job, _ingest_json, _ingest_report)
 
 
 def _only_with_one_session(sessions: tuple[Path, ...], **options: object) -> None:
@@ -138,16 +157,19 @@ def _only_with_one_session(sessions: tuple[Path, ...], **options: object) -> Non
 
 def _each_session(
     invocation: Invocation,
-    sessions: tuple[Path, ...],
-    job: Callable[[Engine, Path, Progress], Outcome],
+    paths: tuple[Path, ...],
+    session_key: str | None,
+    job: Callable[[Engine, Session, Progress], Outcome],
     to_json: Callable[[Outcome], dict[str, Any]],
     to_text: Callable[[Invocation, Outcome], str],
 ) -> None:
     """Do a job for every session; end with the highest exit code met."""
     worst = 0
     with invocation.writing() as engine:
-        for session in sessions:
-            outcome, failure = _attempt(engine, session, job)
+        for session, refusal in _sessions(paths, session_key):
+            outcome, failure = None, refusal
+            if refusal is None:
+                outcome, failure = _attempt(engine, session, job)
             if failure is not None:
                 report_failure(failure, as_json=invocation.as_json, session_file=str(session))
                 worst = max(worst, failure.exit_code)
@@ -163,26 +185,59 @@ def _each_session(
     click.get_current_context().exit(worst)
 
 
+def _sessions(
+    paths: tuple[Path, ...], session_key: str | None
+) -> Iterator[tuple[Session, Failure | None]]:
+    """Yield the sessions of files and databases; of one that cannot be looked at, why."""
+    for path in paths:
+        try:
+            if not is_text(str(path)):
+                raise SessionFileError(
+                    f"{path}: the file's name is not valid text in this system's encoding",
+                    hint="rename it, or give a link to it",
+                    code="bad_file_name",
+                )
+            ids = sessions_in(path)
+            if session_key is not None and len(ids) > 1:
+                raise SessionFileError(
+                    f"{path} holds {len(ids)} sessions; --session-key goes with one",
+                    hint="leave --session-key out: each is a conversation by its session id",
+                )
+        except LcmError as error:
+            yield Session(path), failure_of(error)
+            continue
+        for session_id in ids:
+            yield Session(path, session_id), None
+
+
 def _attempt(
-    engine: Engine, session: Path, job: Callable[[Engine, Path, Progress], Outcome]
+    engine: Engine, session: Session, job: Callable[[Engine, Session, Progress], Outcome]
 ) -> tuple[Outcome | None, Failure | None]:
     try:
-        if not is_text(str(session)):
-            raise SessionFileError(
-                f"{session}: the file's name is not valid text in this system's encoding",
-                hint="rename it, or give a link to it",
-                code="bad_file_name",
-            )
-        is_long = session.is_file() and session.stat().st_size > _LONG_FILE_BYTES
+        path = session.path
+        is_long = path.is_file() and path.stat().st_size > _LONG_FILE_BYTES
         with progress(is_long=is_long) as bar:
             return job(engine, session, bar), None
     except Exception as error:
         return None, failure_of(error)
 
 
-def _ingest_one(engine: Engine, session: Path, session_key: str | None, bar: Progress) -> Outcome:
-    bar.begin(f"reading {session.name}")
-    result = engine.bootstrap(session, session_key=session_key, progress=bar.advance)
+def _ingest_one(
+    engine: Engine,
+    session: Session,
+    session_key: str | None,
+    bar: Progress,
+    *,
+    admit: bool = False,
+) -> Outcome:
+    bar.begin(f"reading {session.path.name}")
+    result = engine.bootstrap(
+        session.path,
+        session_key=session_key,
+        session_id=session.session_id,
+        admit=admit,
+        progress=bar.advance,
+    )
     return Outcome(session, engine.store.path, result, _conversation(engine, result))
 
 
