@@ -41,17 +41,14 @@ def paths(tmp_path: Path) -> Iterator[Path]:
     return (tmp_path / f"{number}.db" for number in itertools.count())
 
 
-def note_groups(benchmark: BenchmarkFixture, engine: Engine) -> None:
+def check_and_note(benchmark: BenchmarkFixture, engine: Engine) -> None:
+    assert lcm_fast.status(engine).totals["messages"] == SIZE
     writer = engine.store._writer
     assert isinstance(writer, Writer)
     stats = writer.stats()
     benchmark.extra_info["writes per commit"] = round(stats.entries / stats.commits, 1)
     benchmark.extra_info["mean wait ms"] = round(stats.total_wait_ms / stats.entries, 2)
     benchmark.extra_info["longest wait ms"] = round(stats.longest_wait_ms, 1)
-
-
-def total(engine: Engine) -> int:
-    return int(lcm_fast.status(engine).totals["messages"])
 
 
 @pytest.mark.parametrize("threads", [1, 8, 64])
@@ -62,21 +59,21 @@ def test_ingest_by_threads(
         for turn in turns[number::threads]:
             engine.ingest(turn, session_key=f"thread {number}")
 
-    def write_all(engine: Engine) -> None:
-        started = [
-            threading.Thread(target=write, args=(engine, number)) for number in range(threads)
-        ]
-        for thread in started:
-            thread.start()
-        for thread in started:
-            thread.join()
+    def write_all(path: Path, *, check: bool) -> None:
+        with lcm_fast.open(path) as engine:
+            started = [
+                threading.Thread(target=write, args=(engine, number)) for number in range(threads)
+            ]
+            for thread in started:
+                thread.start()
+            for thread in started:
+                thread.join()
+            if check:
+                check_and_note(benchmark, engine)
 
-    with lcm_fast.open(next(paths)) as engine:
-        write_all(engine)
-        assert total(engine) == SIZE
-        note_groups(benchmark, engine)
+    write_all(next(paths), check=True)
     benchmark.group = f"ingest {SIZE} messages by {TURN}"
-    benchmark.pedantic(write_all, setup=lambda: ((lcm_fast.open(next(paths)),), {}), rounds=7)
+    benchmark.pedantic(lambda: write_all(next(paths), check=False), rounds=7)
 
 
 @pytest.mark.parametrize("tasks", [1, 64])
@@ -91,8 +88,7 @@ def test_ingest_by_tasks(
         async with aio.open(path) as engine:
             await asyncio.gather(*(write(engine, number) for number in range(tasks)))
             if check:
-                assert await engine.run(total) == SIZE
-                await engine.run(lambda sync: note_groups(benchmark, sync))
+                await engine.run(lambda sync: check_and_note(benchmark, sync))
 
     asyncio.run(write_all(next(paths), check=True))
     benchmark.group = f"ingest {SIZE} messages by {TURN}"

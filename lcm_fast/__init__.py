@@ -12,13 +12,14 @@ from . import errors
 from ._version import __version__
 
 if TYPE_CHECKING:
+    from . import aio
     from .config import Config
     from .engine import Engine
     from .engine import open_engine as open
     from .surfaces.doctor import doctor
     from .surfaces.status import status
 
-__all__ = ["Config", "Engine", "__version__", "doctor", "errors", "open", "status"]
+__all__ = ["Config", "Engine", "__version__", "aio", "doctor", "errors", "open", "status"]
 
 _PLACES = {
     "Config": (".config", "Config"),
@@ -30,6 +31,8 @@ _PLACES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "aio":
+        return import_module(".aio", __name__)
     if name not in _PLACES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _PLACES[name]

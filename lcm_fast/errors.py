@@ -111,7 +111,8 @@ class ForeignDatabaseError(DatabaseError):
 
 
 class StoreBusyError(DatabaseError, TimeoutError):
-    """Another process held the write lock longer than the bounded wait."""
+    """The write could not begin in its bounded wait: another process held the lock, or the queue
+    was full."""
 
     code = "store_busy"
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 import lcm_fast
 from lcm_fast.engine import Engine
@@ -18,6 +19,9 @@ from lcm_fast.store import Address, Store, audit
 from lcm_fast.summarize import ExtractiveSummarizer
 
 ROOT = Path(__file__).parent.parent
+NIGHTLY_EXAMPLES = 20_000
+
+settings.register_profile("nightly", max_examples=NIGHTLY_EXAMPLES, stateful_step_count=200)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,8 @@
 """Find which result answers which call, and take apart messages that belong to several exchanges.
 
-The order of the pieces decides: a result answers the newest call of its id before it. Ids may be
-missing, repeated or used again; nothing here is dropped but repeats (spec S; decision 5).
+The order of the pieces decides: a result answers the newest call of its id before it, else one
+behind it that nothing answers. Ids may be missing, repeated or used again; nothing here is dropped
+but repeats (spec S; decision 5).
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ class _Matching:
         self._newest: dict[str, Exchange] = {}  # by call id
         self._unnamed: deque[tuple[str, Piece]] = deque()
         self._found: list[Exchange] = []
+        self._early: list[Exchange] = []  # results that stood before any call of theirs
 
     def run(self) -> list[Exchange]:
         for piece in self._pieces:
@@ -66,7 +68,21 @@ class _Matching:
                 self._take_caller(piece)
             else:
                 self._found.append(Exchange(piece))
+        for early in self._early:
+            self._take_up(early)
         return self._found
+
+    def _take_up(self, early: Exchange) -> None:
+        """Give a result that stood before its call to the call, when nothing else answers it."""
+        result = early.head
+        homes = [self._newest.get(call_id) for call_id in result.answers]
+        home = homes[0]
+        if home is None or any(other is not home for other in homes):
+            return
+        answered = home.results.keys() | home.self_answered
+        if answered.isdisjoint(result.answers):
+            self._found.remove(early)
+            self._give(result, home, result.answers)
 
     def _name(self, piece: Piece) -> bool:
         """Give ids to calls and results without one; tell whether anything is left to send.
@@ -181,8 +197,11 @@ class _Matching:
 
     def _give(self, piece: Piece, home: Exchange | None, call_ids: Iterable[str]) -> None:
         if home is None:
+            orphan = Exchange(piece, is_orphan=True)
+            if piece.opener == piece.ordinal:
+                self._early.append(orphan)
             piece.opener = piece.ordinal
-            self._found.append(Exchange(piece, is_orphan=True))
+            self._found.append(orphan)
             return
         piece.opener = home.head.opener
         home.results.update(dict.fromkeys(call_ids, piece))

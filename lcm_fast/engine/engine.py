@@ -417,6 +417,10 @@ class Engine(RecordAccess):
         budget = self._capped(token_budget)
         check_budget(budget)
         threshold = int(self.config.context_threshold * budget)
+        goal = threshold if target == "threshold" else budget
+        reason = self._sessions.why_not_stored(session_key, session_id)
+        if reason is not None:
+            return CompactionResult("nothing", reason, 0, 0, goal)
         services = compaction.Services(
             store=self.store,
             config=self.config,
@@ -431,7 +435,7 @@ class Engine(RecordAccess):
         return compaction.compact(
             services,
             address(session_key, session_id),
-            target_tokens=threshold if target == "threshold" else budget,
+            target_tokens=goal,
             prefix_target_tokens=self.config.summary_prefix_target(budget),
             force=force,
             instructions=self.config.custom_instructions if instructions is None else instructions,

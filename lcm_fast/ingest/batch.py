@@ -8,8 +8,11 @@ from typing import Any, Literal
 import msgspec
 
 from ..store import Address, AppendOutcome, Batch, Commit
+from ..transcripts import body_of
 from ..types import Message
 from .heartbeats import without_heartbeats
+from .likeness import is_delivery_mirror
+from .mirrors import without_mirrors
 from .normalise import digest, message_from_object, revision_of
 from .results import CommitResult, IngestResult
 from .services import Services
@@ -40,7 +43,7 @@ def ingest_batch(
         A message is malformed; nothing of the batch is stored.
     """
     batch = Batch(
-        messages=_normalised(services, messages, is_heartbeat=is_heartbeat),
+        messages=_normalised(services, messages, address, is_heartbeat=is_heartbeat),
         received_at=services.now(),
         is_covered=is_covered,
         thresholds=services.thresholds,
@@ -62,7 +65,7 @@ def commit_turn(
     MessageError
         A message is malformed; nothing is stored.
     """
-    normalised = _normalised(services, messages)
+    normalised = _normalised(services, messages, address)
     payload = digest(*(message.raw for message in normalised))
     batch = Batch(
         messages=normalised,
@@ -91,7 +94,7 @@ def admit_batch(services: Services, batch_id: str) -> IngestResult:
     values = [msgspec.json.decode(raw) for raw in raw_messages]
     address = Address(conversation.session_key, conversation.session_id)
     batch = Batch(
-        messages=_normalised(services, values),
+        messages=_normalised(services, values, address),
         received_at=services.now(),
         revision_of=revision_of,
     )
@@ -100,15 +103,30 @@ def admit_batch(services: Services, batch_id: str) -> IngestResult:
 
 
 def _normalised(
-    services: Services, values: Iterable[Any], *, is_heartbeat: bool = False
+    services: Services,
+    values: Iterable[Any],
+    address: Address,
+    *,
+    is_heartbeat: bool = False,
 ) -> list[Message]:
     messages = [
         message_from_object(value, index, services.count_tokens, services.show)
         for index, value in enumerate(values)
     ]
+    if any(is_delivery_mirror(message.body) for message in messages):
+        messages = without_mirrors(messages, _newest_body(services, address))
     if services.prunes_heartbeats:
-        return without_heartbeats(messages, is_heartbeat=is_heartbeat)
+        messages = without_heartbeats(messages, is_heartbeat=is_heartbeat)
     return messages
+
+
+def _newest_body(services: Services, address: Address) -> dict[str, Any] | None:
+    conversation = services.store.find_conversation(address)
+    if conversation is None:
+        return None
+    number, last_seq = conversation.conversation_id, conversation.last_seq
+    rows = services.store.messages_page(number, after_seq=last_seq - 1, limit=1)
+    return body_of(rows[0].raw) if rows else None
 
 
 def _packed(services: Services, messages: list[Message]) -> list[tuple[int, bytes]]:

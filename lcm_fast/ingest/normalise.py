@@ -33,6 +33,7 @@ from .likeness import identity_text, is_revision
 
 __all__ = [
     "EMPTY",
+    "HOST_ONLY",
     "digest",
     "iso_time",
     "message_from_entry",
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 EMPTY = "empty"
+HOST_ONLY = "host-only"
 
 CountTokens = Callable[[str], int]
 
@@ -62,6 +64,8 @@ _TEXT_FACE_KEYS = frozenset(
     {"role", "content", "type", "name", "toolName", "isError", "is_error", *shapes.CALL_ID_KEYS}
 )
 _TEXT_BLOCK_KEYS = frozenset({"type", "text"})
+# Roles of records that hosts keep among messages for themselves.
+_HOST_ROLES = ("custom", "compactionSummary", "branchSummary")
 _TIME_KEYS = ("timestamp", "createdAt", "created_at")
 # Numbers below are seconds, above milliseconds: 1e11 ms is the year 1973.
 _FIRST_MILLISECOND_VALUE = 1e11
@@ -118,6 +122,8 @@ def message_from_object(
     except (TypeError, RecursionError) as error:
         raise _not_json(index, error) from error
     if message is None:
+        message = _host_only(body, raw)
+    if message is None:
         raise MessageError(
             f"messages[{index}].role is {body.get('role')!r}",
             hint="a role is one of system, developer, user, assistant, tool, toolResult",
@@ -131,7 +137,13 @@ def revision_of(raw: bytes, message: Message) -> str | None:
     "" when it is the same throughout, None when it is another message.
     """
     stored = body_of(raw)
-    return "" if stored == message.body else is_revision(stored, message.body)
+    kind = is_revision(stored, message.body)
+    if kind is None and message.role == "user" and _time(stored, None) == _own_time(message):
+        # Hosts put recalled memory and other blocks around the words of a live message.
+        texts = shapes.content_of(stored).strip(), shapes.content_of(message.body).strip()
+        shorter, longer = sorted(texts, key=len)
+        return "decorated" if shorter and shorter in longer else None
+    return kind
 
 
 def raw_of(value: Mapping[str, Any], index: int) -> bytes:
@@ -247,6 +259,25 @@ def _message(
     )
 
 
+def _host_only(body: dict[str, Any], raw: bytes) -> Message | None:
+    """Return a host's own record, which no model is sent: stored, and kept out of the view."""
+    if body.get("role") not in _HOST_ROLES:
+        return None
+    created_at, timed = _time(body, None)
+    return Message(
+        role="system",
+        content=storable(shapes.content_of(body)),
+        body=body,
+        raw=raw,
+        token_count=0,
+        wire_tokens=0,
+        identity=digest(b"host", shapes.encode_face(body)),
+        created_at=created_at,
+        timed=timed,
+        excluded=HOST_ONLY,
+    )
+
+
 def _storable_call(call: ToolCall) -> ToolCall:
     return ToolCall(storable(call.call_id), storable(call.name))
 
@@ -313,6 +344,10 @@ def _with_identity_text(block: Any) -> Any:
     if isinstance(block, dict) and isinstance(text := block.get("text"), str):
         return {**block, "text": identity_text("user", text)}
     return block
+
+
+def _own_time(message: Message) -> tuple[str | None, int] | None:
+    return (message.created_at, OWN_TIME) if message.timed == OWN_TIME else None
 
 
 def _time(body: Mapping[str, Any], envelope_time: Any) -> tuple[str | None, int]:

@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
 from ..errors import SessionFileError
 from ..store import ABANDONED_BRANCH, Address, Batch, CarriedEntry, Cursor, Source
-from ..transcripts import AnyTranscript
+from ..transcripts import AnyTranscript, body_of
 from ..types import Message, SessionEntry
 from .forks import BEFORE_FORK, NO_FORK, Fork
 from .heartbeats import without_heartbeats
+from .likeness import is_delivery_mirror
+from .mirrors import without_mirrors
 from .normalise import digest, message_from_entry, revision_of, storable
 from .results import BootstrapResult
 from .services import Services
@@ -70,6 +73,7 @@ class Reading:
     end: int = 0
     last_entry_id: str | None = None
     last_row: int | None = None
+    last_body: dict[str, Any] | None = None
     flushes: int = 0
     is_complete: bool = False
     is_past_fork: bool = False
@@ -124,7 +128,7 @@ class Reading:
         is_session = self.transcript.header is not None or self.transcript.report.messages
         if self.start.source == "transcript" and not is_session:
             raise _no_session(self.transcript)
-        messages = self.messages
+        messages = without_mirrors(self.messages, self._body_before())
         if self.services.prunes_heartbeats:
             messages = without_heartbeats(messages)
         packed = [self.services.store.pack(one.raw, one.content) for one in messages]
@@ -136,6 +140,7 @@ class Reading:
         self.revised += outcome.revised
         self.tokens += outcome.tokens
         self.flushes += 1
+        self.last_body = self.messages[-1].body if self.messages else self.last_body
         self.messages, self.carried = [], []
         self.batch_bytes = 0
         return self.end
@@ -167,6 +172,14 @@ class Reading:
             reason=reason,
             duration_ms=duration_ms,
         )
+
+    def _body_before(self) -> dict[str, Any] | None:
+        """Return the message before the batch, read where only a mirror asks for it."""
+        asks = self.messages and is_delivery_mirror(self.messages[0].body)
+        if self.last_body is None and asks and self.start.after is not None:
+            (row,) = self.services.store.messages([self.start.after])
+            return body_of(row.raw)
+        return self.last_body
 
     def _is_before_fork(self, message: Message) -> bool:
         fork = self.start.fork

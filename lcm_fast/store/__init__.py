@@ -25,6 +25,7 @@ from .rows import (
 )
 from .schema import SCHEMA_VERSION
 from .store import Store
+from .writer import WriterStats
 
 __all__ = [
     "ABANDONED_BRANCH",
@@ -53,5 +54,6 @@ __all__ = [
     "StoredFile",
     "StoredMessage",
     "StoredSummary",
+    "WriterStats",
     "private_file",
 ]

@@ -178,7 +178,7 @@ class _Storing:
         elif self.seqs:
             self.begins_after = self.seqs[min(self.seqs)] - 1
         elif self.batch.carried:
-            self.begins_after = tail.last_shown()
+            self.begins_after = known_rows.last_shown_seq(self.db, number)
 
     def _ends_before(self) -> int | None:
         """Return the seq of the first row that a later batch of the transcript is."""

@@ -22,6 +22,7 @@ __all__ = [
     "by_identity_and_time",
     "by_revision",
     "in_view",
+    "last_shown_seq",
     "newest",
     "oldest_times",
     "raw_of",
@@ -172,6 +173,16 @@ def in_view(db: apsw.Connection, message_ids: Iterable[int]) -> set[int]:
         (json.dumps(list(message_ids)),),
     )
     return {int(message_id) for (message_id,) in rows}
+
+
+def last_shown_seq(db: apsw.Connection, conversation_id: int) -> int:
+    """Return where the newest row stands that a transcript has shown, 0 for none."""
+    rows = db.execute(
+        "SELECT seq FROM messages WHERE conversation_id = ? AND transcript_id IS NOT NULL"
+        " ORDER BY seq DESC LIMIT 1",
+        (conversation_id,),
+    )
+    return next((int(seq) for (seq,) in rows), 0)
 
 
 def raw_of(db: apsw.Connection, message_id: int) -> tuple[str, int, bytes]:

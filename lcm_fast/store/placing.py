@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import apsw
 
 from ..types import UNTIMED, Message
+from . import known_rows
 from .rows import Batch
 
 __all__ = ["Places", "Tail", "make_room", "move", "out_of_order", "place"]
@@ -78,22 +79,15 @@ class Tail:
         to it yet.
         """
         if message.timed == UNTIMED:
-            return self.last_shown() if after is None else after
+            if after is not None:
+                return after
+            return known_rows.last_shown_seq(self._db, self._conversation_id)
         rows = self._db.execute(
             "SELECT seq FROM messages WHERE conversation_id = ? AND seq > ? AND created_at >= ?"
             " ORDER BY seq LIMIT 1",
             (self._conversation_id, after or 0, message.created_at),
         )
         return next((int(seq) - 1 for (seq,) in rows), self._last_seq)
-
-    def last_shown(self) -> int:
-        """Return the seq of the newest row that a transcript has shown, 0 for none."""
-        rows = self._db.execute(
-            "SELECT seq FROM messages WHERE conversation_id = ? AND transcript_id IS NOT NULL"
-            " ORDER BY seq DESC LIMIT 1",
-            (self._conversation_id,),
-        )
-        return next((int(seq) for (seq,) in rows), 0)
 
 
 def place(
@@ -205,7 +199,7 @@ def out_of_order(seqs: Sequence[int], after: int) -> list[int]:
     Examples
     --------
     >>> out_of_order([4, 1, 5, 6], 0), out_of_order([3, 7, 8], 5)
-    ([1], [0])
+    ([0], [0])
     """
     tails: list[int] = []
     ends: list[int] = []

@@ -416,7 +416,7 @@ class _Recogniser:
         start = before.seq if before else self._resumes_after
         limit = count + _SLACK
         if start is None and after is None:
-            return []
+            start = known_rows.last_shown_seq(self._db, self._number)
         if start is None:
             assert after is not None
             return known_rows.before(self._db, self._number, after.seq, limit)

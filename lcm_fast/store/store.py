@@ -55,7 +55,7 @@ from .rows import (
     StoredSummary,
 )
 from .schema import SCHEMA_VERSION
-from .writer import Writer
+from .writer import Writer, WriterStats
 
 __all__ = ["Store"]
 
@@ -141,6 +141,10 @@ class Store:
         """Bytes of the database file and of its write-ahead log."""
         log = Path(self.path + "-wal")
         return Path(self.path).stat().st_size, log.stat().st_size if log.exists() else 0
+
+    def writer_stats(self) -> WriterStats:
+        """Return what the writer has done since the store was opened, and how many wait for it."""
+        return WriterStats() if self._writer is None else self._writer.stats()
 
     def pack(self, raw: bytes, content: str) -> tuple[int, bytes]:
         """Pack a message's bytes for `append`; done on the caller's thread, outside any lock."""

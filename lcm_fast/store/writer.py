@@ -20,14 +20,14 @@ from typing import Any, Generic, TypeVar
 
 import apsw
 
-from ..errors import DatabaseError, StoreBusyError
+from ..errors import DatabaseError, LcmError, StoreBusyError
 from .connection import BUSY_TIMEOUT_MS, as_store_errors, closed_error
 
-__all__ = ["QUEUE_LIMIT", "Writer", "WriterStats"]
+__all__ = ["Writer", "WriterStats"]
 
 T = TypeVar("T")
 
-QUEUE_LIMIT = 1024
+_QUEUE_LIMIT = 1024
 _GROUP_LIMIT = 256
 # An interrupt can swallow a wake-up; whoever waits looks for itself this often.
 _LOOK_EVERY_S = 1.0
@@ -104,7 +104,7 @@ class Writer:
         db: apsw.Connection,
         path: str,
         *,
-        queue_limit: int = QUEUE_LIMIT,
+        queue_limit: int = _QUEUE_LIMIT,
         queue_wait_ms: int = BUSY_TIMEOUT_MS,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -192,7 +192,7 @@ class Writer:
             waited = self._monotonic() - entry.arrived
             if waited < self._queue_wait_s:
                 return min(_LOOK_EVERY_S, self._queue_wait_s - waited)
-            self._line.remove(entry)
+            self._line.remove(entry)  # at once, or a group could still take what is refused
             self._count_waits([waited])
             self._stats = replace(self._stats, refused=self._stats.refused + 1)
         raise StoreBusyError(
@@ -271,7 +271,7 @@ class Writer:
         try:
             with as_store_errors(self._path, "starting a write"):
                 self._db.execute("BEGIN IMMEDIATE")
-        except Exception as error:
+        except LcmError as error:
             return _fail(group, error)
         commit: list[object] = []
         applied: list[_Entry[Any]] = []
@@ -285,7 +285,7 @@ class Writer:
             with as_store_errors(self._path, "committing a write"):
                 # One call: no interrupt falls between the commit and its being noted.
                 commit.extend(map(self._db.execute, ("COMMIT",)))
-        except Exception as error:
+        except LcmError as error:
             self._roll_back()
             return _fail(applied, error)
         return []
@@ -311,7 +311,7 @@ class Writer:
             self._db.execute("ROLLBACK")
 
 
-def _fail(group: list[_Entry[Any]], error: Exception) -> list[_Entry[Any]]:
+def _fail(group: list[_Entry[Any]], error: LcmError) -> list[_Entry[Any]]:
     """Give each entry an error of its own: every caller's thread adds its traceback."""
     for entry in group:
         entry.error = copy(error)

@@ -83,6 +83,13 @@ _FACE_NESTED_KEYS = _OPAQUE_KEYS | {"image_url", "content"}
 _OPAQUE_TEXT = "[opaque binary payload]"
 OPAQUE_TOKENS = 1600
 
+# What a result that holds nothing says: some providers refuse an empty one.
+_NO_OUTPUT = "(no output)"
+_EMPTY_RESULT: Mapping[bool, Any] = {
+    False: _NO_OUTPUT,
+    True: [{"type": "text", "text": _NO_OUTPUT}],
+}
+
 _ROLES: Mapping[str, Role] = {
     "user": "user",
     "assistant": "assistant",
@@ -265,8 +272,18 @@ def wire_form(body: Mapping[str, Any]) -> dict[str, Any]:
     wire = {key: value for key, value in body.items() if key not in _HOST_ONLY_KEYS}
     content = wire.get("content")
     if isinstance(content, list):
-        wire["content"] = [_without_host_only(block) for block in content]
+        blocks = [_without_host_only(block) for block in content]
+        wire["content"] = _results_first(blocks) if any(map(is_result, blocks)) else blocks
+    if role_of(body) == "tool" and "content" in wire and _is_blank(wire):
+        wire["content"] = _EMPTY_RESULT[isinstance(content, list)]
     return wire
+
+
+def _results_first(blocks: list[Any]) -> list[Any]:
+    """Return a message's blocks as providers take them: results are a leading run."""
+    return [block for block in blocks if is_result(block)] + [
+        block for block in blocks if not is_result(block)
+    ]
 
 
 def is_empty(body: Mapping[str, Any]) -> bool:

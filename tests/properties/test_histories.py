@@ -1,7 +1,7 @@
 """Whatever a host shows, in whatever order and form, the record holds what was said: no more, no
 less, in its order.
 
-Rules are the things hosts are known to do. ``--hypothesis-profile nightly`` runs 20,000 histories
+Rules are the things hosts are known to do. ``--hypothesis-profile=nightly`` runs 20,000 histories
 of up to 200 steps.
 """
 
@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-import pytest
-from conftest import make_engine, texts, violations
+from conftest import NIGHTLY_EXAMPLES, make_engine, texts, violations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -104,6 +103,7 @@ class Histories(RuleBasedStateMachine):
     def the_file_is_read(self) -> None:
         self.read(self.session.write())
 
+    @precondition(lambda self: self.session.with_ids or self.truth.timed)
     @rule(share=st.floats(0, 1))
     def a_half_written_file_is_read(self, share: float) -> None:
         self.session.write()
@@ -250,7 +250,9 @@ def spaced(text: str | None) -> str:
     return " ".join((text or "").split())
 
 
+IS_NIGHTLY = settings().max_examples >= NIGHTLY_EXAMPLES
+SHORT = {} if IS_NIGHTLY else {"stateful_step_count": 30, "max_examples": 40}
 Histories.TestCase.settings = settings(
-    deadline=None, suppress_health_check=list(HealthCheck), stateful_step_count=30, max_examples=40
+    deadline=None, suppress_health_check=list(HealthCheck), **SHORT
 )
-TestHistories = pytest.mark.filterwarnings("ignore")(Histories.TestCase)
+TestHistories = Histories.TestCase

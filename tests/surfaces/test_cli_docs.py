@@ -131,7 +131,10 @@ def test_the_keys_on_the_page_are_the_keys_printed(
     with lcm_fast.open(json.loads(lcm("status", "--json").stdout)["database"]["path"]) as engine:
         for at in (1, 1000):
             engine.ingest([said(f"again {n}", at) for n in range(3)])
-    assert set(json.loads(_run(lcm, _runnable(command)).stdout)) == documented_keys()[command]
+        engine.ingest([said("a long listing " * 10_000)])
+        ((file_id, _, _),) = engine.store.large_files()
+    words = _runnable(command).replace("FILE_ID", file_id)
+    assert set(json.loads(_run(lcm, words).stdout)) == documented_keys()[command]
 
 
 def _runnable(command: str) -> str:

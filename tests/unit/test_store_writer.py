@@ -126,8 +126,11 @@ class Clock:
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
-    while not condition():
+    for _ in range(30_000):
+        if condition():
+            return
         time.sleep(0.001)
+    raise AssertionError("it did not come to that")
 
 
 @pytest.fixture
@@ -391,21 +394,27 @@ class TestInterrupts:
         kinds = [type(error) for error in raised]
         assert (kinds, words.noted()) == ([KeyboardInterrupt, *[type(None)] * 2], ["b", "c"])
 
+    @pytest.mark.parametrize("kind", [KeyboardInterrupt, RefusedError])
     def test_one_that_arrives_with_the_commit_leaves_the_group_committed(
-        self, words: Words
+        self, words: Words, kind: type[BaseException]
     ) -> None:
         def interrupt_at_commit(db: apsw.Connection) -> None:
             db.execute("INSERT INTO noted VALUES ('a')")
             # in C alone, so that it is noticed when the commit has been made
-            once = map(_thread.interrupt_main, [signal.SIGINT])
+            once = map(_thread.interrupt_main, [signal.SIGUSR1])
             db.set_commit_hook(functools.partial(any, once))
 
+        def interrupt(number: int, frame: object) -> None:
+            raise kind
+
+        before = signal.signal(signal.SIGUSR1, interrupt)
         with Held(words.writer) as held:
             others = threading.Thread(target=self._join_and_release, args=(held,))
             others.start()
-            with pytest.raises(KeyboardInterrupt):
+            with pytest.raises(kind):
                 held.writer.submit(interrupt_at_commit)
             others.join()
+        signal.signal(signal.SIGUSR1, before)
         assert (held.raised, words.noted()) == ([None], ["a", "b"])
 
     def test_one_that_ends_a_wait_takes_the_write_back(self, words: Words) -> None:
