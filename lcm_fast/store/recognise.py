@@ -318,13 +318,18 @@ class _Recogniser:
             ):
                 self._take(waiting[head][0], rows[head])
                 head += 1
-        places = align(
-            _digests(row.identity for row in rows[head:]),
-            _digests(message.identity for _, message in waiting[head:]),
-        )
-        for (position, message), place in zip(waiting[head:], places.tolist(), strict=True):
-            if place >= 0 and self._may_be(rows[head + place], message):
-                self._take(position, rows[head + place])
+        rows, waiting = rows[head:], waiting[head:]
+        stretch = _last_stretch(rows, waiting)
+        if stretch is not None:
+            places = list(range(stretch, stretch + len(waiting)))
+        else:
+            places = align(
+                _digests(row.identity for row in rows),
+                _digests(message.identity for _, message in waiting),
+            ).tolist()
+        for (position, message), place in zip(waiting, places, strict=True):
+            if place >= 0 and self._may_be(rows[place], message):
+                self._take(position, rows[place])
 
     def _take_overlap(self, rows: Sequence[KnownRow]) -> None:
         """Take the longest end of the rows that is a beginning of the batch."""
@@ -458,6 +463,17 @@ def _is_exactly_timed(message: Message) -> bool:
 
 def _digests(identities: Iterable[bytes]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.frombuffer(b"".join(one[:8] for one in identities), dtype=np.int64)
+
+
+def _last_stretch(rows: Sequence[KnownRow], waiting: Sequence[tuple[int, Message]]) -> int | None:
+    """Return where the rows say last what all the messages say, one after the other."""
+    said = b"".join(row.identity for row in rows)
+    wanted = b"".join(message.identity for _, message in waiting)
+    size = len(wanted) // len(waiting) if waiting else 0
+    found = said.rfind(wanted) if size else -1
+    while found >= 0 and found % size:
+        found = said.rfind(wanted, 0, found + len(wanted) - 1)
+    return found // size if found >= 0 else None
 
 
 def _runs(positions: Sequence[int]) -> list[tuple[int, int]]:

@@ -115,6 +115,7 @@ def ingest_command(path: str, session_key: str | None) -> str:
 def _status(store: Store, config: Config, session_key: str | None) -> Status:
     sums = store.totals()
     work = store.work_state()
+    writes = store.writer_stats()
     size, log = store.size_bytes
     frozen = store.frozen(_FROZEN_SHOWN)
     problems = _problems(config, sums, frozen, unread_transcripts(store))
@@ -138,6 +139,8 @@ def _status(store: Store, config: Config, session_key: str | None) -> Status:
             "last_at": work["last_ingest_at"],
             "frozen": work["frozen"],
             "quarantined": sums["quarantined_count"],
+            "writes_waiting": writes.waiting,
+            "longest_wait_ms": writes.longest_wait_ms,
         },
         search={"pending": work["unindexed"]},
         summary_health={"fallback": sums["fallback_count"], "truncated": sums["truncated_count"]},

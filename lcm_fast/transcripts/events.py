@@ -19,7 +19,7 @@ import msgspec
 from ..types import SessionEntry, UnreadableSpan
 from .envelope import entry_of, links_of
 from .jsonl import FoundObject, Piece, parse_objects
-from .leaf_path import Link, is_linear, leaf_offsets
+from .leaf_path import Link, goes_on, is_linear, leaf_offsets
 from .reader import Format, ReadReport
 
 __all__ = ["EventRow", "EventSource", "EventTranscript"]
@@ -105,14 +105,7 @@ class EventTranscript:
         """Tell whether all behind an offset continues the entry that stands before it."""
         if not 0 <= offset <= self.size:
             return False
-        previous = last_entry_id
-        for link in self._links(offset):
-            if link.entry_id is None:
-                return last_entry_id is None
-            if previous is None or link.parent_id != previous:
-                return False
-            previous = link.entry_id
-        return True
+        return goes_on(self._links(offset), last_entry_id)
 
     def read_on_from(self, offset: int) -> None:
         """Let iteration begin at an offset that an earlier reading ended at."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Link", "is_linear", "leaf_offsets"]
+__all__ = ["Link", "goes_on", "is_linear", "leaf_offsets"]
 
 
 class Link(NamedTuple):
@@ -48,6 +48,24 @@ def is_linear(links: Iterable[Link]) -> bool:
         if link.entry_id is None:
             return True
         if previous is not None and link.parent_id != previous:
+            return False
+        previous = link.entry_id
+    return True
+
+
+def goes_on(links: Iterable[Link], last_entry_id: str | None) -> bool:
+    """Tell whether records continue the one before them, each the child of the last.
+
+    Records without ids continue a session without ids.
+
+    >>> goes_on([Link(9, "b", "a", True)], "a"), goes_on([Link(9, "c", "a", True)], "b")
+    (True, False)
+    """
+    previous = last_entry_id
+    for link in links:
+        if link.entry_id is None:
+            return last_entry_id is None
+        if previous is None or link.parent_id != previous:
             return False
         previous = link.entry_id
     return True

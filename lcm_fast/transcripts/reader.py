@@ -20,7 +20,7 @@ from ..types import SessionEntry, UnreadableSpan
 from .array import read_elements, starts_array
 from .envelope import entry_of, links_of, message_of, text_at
 from .jsonl import BLANK, BOM, MAX_PIECE_BYTES, FoundObject, Piece, parse_objects, read_lines
-from .leaf_path import Link, is_linear, leaf_offsets
+from .leaf_path import Link, goes_on, is_linear, leaf_offsets
 
 __all__ = ["MAX_SPANS", "Format", "ReadReport", "Transcript", "open_transcript"]
 
@@ -107,14 +107,7 @@ class Transcript:
         """
         if self._is_array or self._is_binary or not self._begin <= offset <= self.size:
             return False
-        previous = last_entry_id
-        for link in self._links(offset):
-            if link.entry_id is None:
-                return last_entry_id is None
-            if previous is None or link.parent_id != previous:
-                return False
-            previous = link.entry_id
-        return True
+        return goes_on(self._links(offset), last_entry_id)
 
     def read_on_from(self, offset: int) -> None:
         """Let iteration begin at an offset, the end of an entry that was read before."""

@@ -32,7 +32,7 @@ KEYS: dict[str, set[str] | None] = {
     },
     "conversations": None,
     "maintenance": {"pending", "running", "last_failure"},
-    "ingest": {"last_at", "frozen", "quarantined"},
+    "ingest": {"last_at", "frozen", "quarantined", "writes_waiting", "longest_wait_ms"},
     "search": {"pending"},
     "summary_health": {"fallback", "truncated"},
     "config_sources": None,
