@@ -8,7 +8,7 @@ depends on neither the batch nor the conversation, the rows read on the batch al
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import apsw
@@ -372,27 +372,22 @@ class _Recogniser:
         if len(same) < 2 or len(same) < _UNCHANGED_SHARE * len(rows):
             return
         trial = dict(same)
-        unmatched = [row for row in rows if row.excluded is None and row not in same.values()]
         revisions = {}
-        for row in unmatched:
-            found = self._position_of_revision(row, rows, trial)
-            if found is None:
+        free = 0  # first position that no row before took
+        for row, (begin, end) in _between_matched(rows, same, len(self._batch.messages)):
+            found = self._first_revision(row, range(max(begin, free), end))
+            if found is None and row.excluded is None:
                 return
-            position, revisions[position] = found
-            trial[position] = row
+            if found is not None:
+                position, revisions[position] = found
+                trial[position] = row
+                free = position + 1
         for position, row in trial.items():
             self._take(position, row, revisions.get(position, ""))
 
-    def _position_of_revision(
-        self, row: KnownRow, rows: Sequence[KnownRow], trial: dict[int, KnownRow]
-    ) -> tuple[int, str] | None:
-        """Return where in the batch a row stands in another form, between its neighbours."""
-        at = rows.index(row)
-        positions = {taken.message_id: position for position, taken in trial.items()}
-        low = max((positions.get(r.message_id, -1) for r in rows[:at]), default=-1)
-        later = [positions[r.message_id] for r in rows[at + 1 :] if r.message_id in positions]
-        high = min(later, default=len(self._batch.messages))
-        for position in range(low + 1, high):
+    def _first_revision(self, row: KnownRow, positions: Iterable[int]) -> tuple[int, str] | None:
+        """Return the first position that is another form of a row, and in which way."""
+        for position in positions:
             message = self._batch.messages[position]
             if position in self.known.rows or not self._may_be(row, message):
                 continue
@@ -430,9 +425,9 @@ class _Recogniser:
 
     def _take_revised(self, positions: Iterable[int], rows: Sequence[KnownRow]) -> None:
         begin = 0
-        for position in positions:
+        for number, position in enumerate(positions):
             message = self._batch.messages[position]
-            for n in range(begin, len(rows)):
+            for n in range(begin, min(len(rows), max(begin, number) + _SLACK)):
                 row = rows[n]
                 if not (self._may_be(row, message) and self._is_untouched(row)):
                     continue
@@ -463,6 +458,22 @@ def _is_exactly_timed(message: Message) -> bool:
 
 def _digests(identities: Iterable[bytes]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return np.frombuffer(b"".join(one[:8] for one in identities), dtype=np.int64)
+
+
+def _between_matched(
+    rows: Sequence[KnownRow], matched: dict[int, KnownRow], end: int
+) -> Iterator[tuple[KnownRow, tuple[int, int]]]:
+    """Yield each row that is not matched, with the positions between its matched neighbours."""
+    at = {row.message_id: position for position, row in matched.items()}
+    following = [end] * (len(rows) + 1)
+    for n in range(len(rows) - 1, -1, -1):
+        following[n] = at.get(rows[n].message_id, following[n + 1])
+    begin = 0
+    for n, row in enumerate(rows):
+        if row.message_id in at:
+            begin = at[row.message_id] + 1
+        else:
+            yield row, (begin, following[n])
 
 
 def _last_stretch(rows: Sequence[KnownRow], waiting: Sequence[tuple[int, Message]]) -> int | None:

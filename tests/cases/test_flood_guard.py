@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import entry, make_engine, shown, texts, write_session
+from conftest import chain, entry, make_engine, shown, texts, write_session
 
 import lcm_fast
 from lcm_fast.engine import Engine
@@ -40,9 +40,9 @@ def output(text: str, at_ms: int, call_id: str = "call_1") -> Message:
     }
 
 
-def calling(at_ms: int, *call_ids: str) -> Message:
-    blocks = [{"type": "toolCall", "id": one, "name": "exec", "arguments": {}} for one in call_ids]
-    return {"role": "assistant", "content": blocks, "timestamp": SECOND + at_ms}
+def calling(at_ms: int, call_id: str) -> Message:
+    block = {"type": "toolCall", "id": call_id, "name": "exec", "arguments": {}}
+    return {"role": "assistant", "content": [block], "timestamp": SECOND + at_ms}
 
 
 def seeded(make: Callable[[str, int], Message], said: Sequence[str]) -> list[Message]:
@@ -196,7 +196,7 @@ class TestNoReplay:
     def test_is_the_transcript_of_what_came_live(self, engine: Engine, tmp_path: Path) -> None:
         engine.ingest(seeded(user, WISHES))
         later = [*seeded(user, WISHES), *replayed(user, WISHES)]
-        path = write_session(tmp_path / "session.jsonl", linked(later))
+        path = write_session(tmp_path / "session.jsonl", chain(*later))
         assert engine.bootstrap(path, session_key="default").ingested == 3
 
     def test_is_the_whole_history_sent_again_with_its_times(self, engine: Engine) -> None:
@@ -209,18 +209,10 @@ class TestNoReplay:
         for n in range(100):
             messages.append(user("[OpenClaw heartbeat poll]", 1000 + 2 * n))
             messages.append(assistant("HEARTBEAT_OK", 1001 + 2 * n))
-        path = write_session(tmp_path / "session.jsonl", linked(messages))
+        path = write_session(tmp_path / "session.jsonl", chain(*messages))
         first = engine.bootstrap(path, session_key="default")
         engine.ingest([*messages[-6:], user("and now?", 9000)])
         assert (first.ingested, texts(engine)[-1], engine.quarantined()) == (201, "and now?", [])
-
-
-def linked(messages: Sequence[Message], prefix: str = "e") -> list[dict[str, Any]]:
-    """Return entries for the messages, each the child of the one before."""
-    return [
-        entry(f"{prefix}{n}", f"{prefix}{n - 1}" if n else None, one)
-        for n, one in enumerate(messages)
-    ]
 
 
 def reply(text: str, at_ms: int) -> Message:
@@ -239,7 +231,7 @@ def mirror(text: str, at_ms: int) -> Message:
     }
 
 
-Store = Callable[[Engine, list[Message], Path], None]
+Way = Callable[[Engine, list[Message], Path], None]
 
 
 def live(engine: Engine, messages: list[Message], folder: Path) -> None:
@@ -252,7 +244,7 @@ def one_by_one(engine: Engine, messages: list[Message], folder: Path) -> None:
 
 
 def whole_file(engine: Engine, messages: list[Message], folder: Path) -> None:
-    path = write_session(folder / "session.jsonl", linked(messages))
+    path = write_session(folder / "session.jsonl", chain(*messages))
     engine.bootstrap(path, session_key="default")
 
 
@@ -264,38 +256,38 @@ def growing_file(engine: Engine, messages: list[Message], folder: Path) -> None:
 @pytest.mark.parametrize("store", [live, one_by_one, whole_file, growing_file])
 class TestADeliveryMirror:
     def test_right_after_its_reply_is_no_second_message(
-        self, engine: Engine, tmp_path: Path, store: Store
+        self, engine: Engine, tmp_path: Path, store: Way
     ) -> None:
         turn = [user("go", 0), reply("done", 100), mirror("done", 101)]
         store(engine, turn, tmp_path)
         assert engine.assemble(token_budget=10_000).messages == turn[:2]
 
     def test_of_a_reply_with_its_reasoning_in_a_field_is_no_second_message(
-        self, engine: Engine, tmp_path: Path, store: Store
+        self, engine: Engine, tmp_path: Path, store: Way
     ) -> None:
         answer = {**assistant("done", 100), "reasoning_content": "let me see"}
         store(engine, [user("go", 0), answer, mirror("done", 101)], tmp_path)
         assert shown(engine) == ["go", "done"]
 
-    def test_alone_is_stored(self, engine: Engine, tmp_path: Path, store: Store) -> None:
+    def test_alone_is_stored(self, engine: Engine, tmp_path: Path, store: Way) -> None:
         store(engine, [user("go", 0), mirror("done", 101)], tmp_path)
         assert shown(engine) == ["go", "done"]
 
     def test_after_a_mirror_is_another_message(
-        self, engine: Engine, tmp_path: Path, store: Store
+        self, engine: Engine, tmp_path: Path, store: Way
     ) -> None:
         store(engine, [mirror("done", 101), mirror("done", 202)], tmp_path)
         assert shown(engine) == ["done", "done"]
 
     def test_after_another_turn_is_another_message(
-        self, engine: Engine, tmp_path: Path, store: Store
+        self, engine: Engine, tmp_path: Path, store: Way
     ) -> None:
         turns = [reply("done", 100), user("again", 5000), mirror("done", 6000)]
         store(engine, turns, tmp_path)
         assert shown(engine) == ["done", "again", "done"]
 
     def test_is_not_what_a_model_says_twice(
-        self, engine: Engine, tmp_path: Path, store: Store
+        self, engine: Engine, tmp_path: Path, store: Way
     ) -> None:
         store(engine, [user("go", 0), reply("done", 100), assistant("done", 101)], tmp_path)
         assert shown(engine) == ["go", "done", "done"]
@@ -307,7 +299,7 @@ class TestAnEntryIssuedAgain:
     def grown_by(self, engine: Engine, folder: Path, *more: Message) -> tuple[int, int]:
         """Return how many of the entries added to a file are stored, and bytes not read then."""
         path = folder / "session.jsonl"
-        engine.bootstrap(write_session(path, linked(self.OLD)), session_key="default")
+        engine.bootstrap(write_session(path, chain(*self.OLD)), session_key="default")
         with path.open("a") as stream:
             for n, message in enumerate(more):
                 parent = f"new{n - 1}" if n else "e1"
@@ -339,8 +331,8 @@ class TestABacklog:
     ) -> None:
         path = tmp_path / "session.jsonl"
         messages = [user(f"message {n}", 1000 * n) for n in range(300)]
-        engine.bootstrap(write_session(path, linked(messages[:100])), session_key="default")
-        edited = [{**one, "edited": True} for one in linked(messages)]
+        engine.bootstrap(write_session(path, chain(*messages[:100])), session_key="default")
+        edited = [{**one, "edited": True} for one in chain(*messages)]
         write_session(path, edited)
         added = [engine.bootstrap(path, session_key="default").ingested for _ in range(3)]
         assert (added, texts(engine)) == ([200, 0, 0], [one["content"] for one in messages])
@@ -348,8 +340,8 @@ class TestABacklog:
     def test_is_stored_in_order_however_large_it_is(self, engine: Engine, tmp_path: Path) -> None:
         path = tmp_path / "session.jsonl"
         messages = [user(f"message {n}", 1000 * n) for n in range(1600)]
-        engine.bootstrap(write_session(path, linked(messages[:20])), session_key="default")
-        grown = engine.bootstrap(write_session(path, linked(messages)), session_key="default")
+        engine.bootstrap(write_session(path, chain(*messages[:20])), session_key="default")
+        grown = engine.bootstrap(write_session(path, chain(*messages)), session_key="default")
         assert grown.ingested == 1580
         assert texts(engine) == [one["content"] for one in messages]
 
@@ -362,7 +354,7 @@ class TestABacklog:
         for more in ([], [user("go on now", 5000)]):
             with make_engine(database) as engine:
                 for key, messages in old.items():
-                    path = write_session(tmp_path / f"{key}.jsonl", linked([*messages, *more]))
+                    path = write_session(tmp_path / f"{key}.jsonl", chain(*messages, *more))
                     added[key, len(more)] = engine.bootstrap(path).ingested
                 assert lcm_fast.doctor(engine).ok
         assert list(added.values()) == [300, 3, 3, 1, 1, 1]
@@ -372,8 +364,8 @@ class TestABacklog:
     ) -> None:
         path = tmp_path / "session.jsonl"
         messages = [user("ok", 1000 * (n // 10) + n % 10) for n in range(300)]
-        engine.bootstrap(write_session(path, linked(messages[:100])), session_key="default")
-        engine.bootstrap(write_session(path, linked(messages)), session_key="default")
+        engine.bootstrap(write_session(path, chain(*messages[:100])), session_key="default")
+        engine.bootstrap(write_session(path, chain(*messages)), session_key="default")
         assert (len(texts(engine)), lcm_fast.status(engine).problems) == (300, [])
 
 

@@ -267,8 +267,9 @@ def test_a_call_without_a_result_takes_neither_the_text_nor_the_other_calls_with
     turn = [said("look"), asking, result("A", "one"), result("C", "three"), said("and?")]
     engine.ingest(turn)
     messages = sent(engine)
-    assert asking["content"][0] in messages[1]["content"]
-    assert {"result A: one", "result C: three"} <= set(outline(messages))
+    assert messages[1] == asking
+    assert outline(messages)[2:4] == ["result A: one", "result C: three"]
+    assert [one["toolCallId"] for one in messages[2:-1]] == ["A", "C", "B"]
 
 
 def test_a_call_of_a_cut_off_turn_takes_neither_the_text_nor_the_other_calls_with_it(

@@ -80,7 +80,9 @@ def reissued(messages: Sequence[Message], generation: int) -> list[dict[str, Any
 
 def read(engine: Engine, path: Path) -> int:
     """Read a session file into the default conversation; return how many messages were new."""
-    return engine.bootstrap(path, session_key="default").ingested
+    outcome = engine.bootstrap(path, session_key="default")
+    assert not outcome.is_frozen
+    return outcome.ingested
 
 
 def execute(database: Path, statement: str) -> None:

@@ -119,6 +119,24 @@ def test_a_pruned_history_sent_whole_is_known_again(engine: Engine) -> None:
     assert (again.ingested, again.duplicates, again.revised) == (1, 3, 1)
 
 
+def test_outputs_that_were_pruned_side_by_side_are_each_known_again(engine: Engine) -> None:
+    history = [
+        said("go"),
+        *(result(f"a long listing {n}", f"call_{n}", at=0) for n in range(3)),
+        said("thanks"),
+        said("bye"),
+    ]
+    for message in history:
+        message.pop("timestamp", None)
+    cleared = [
+        {**message, "content": "[output cleared]"} if "toolCallId" in message else message
+        for message in history
+    ]
+    engine.ingest(history)
+    again = engine.ingest([*cleared, said("next")])
+    assert (again.ingested, again.duplicates, again.revised) == (1, 6, 3)
+
+
 def test_an_event_of_a_provider_is_stored_once_in_any_form(engine: Engine) -> None:
     call_id = "toolu_01ABCDEFGHIJKLMN"
     engine.ingest([result("key=sk-ABCDEF123456", call_id, at=5)])
