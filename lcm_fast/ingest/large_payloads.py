@@ -57,7 +57,7 @@ class LargePayloads:
         for call in calls:
             self._note(call)
         is_small = _MOST_TOKENS_PER_BYTE * len(raw) < self._threshold_tokens
-        if is_small and not any(sign in raw for sign in _PICTURE_SIGNS):
+        if is_small and not _may_hold_picture(raw):
             return body, ()
         form = shown_form(
             body, self._threshold_tokens, self._count_tokens, tool_names=self._tool_names
@@ -89,3 +89,10 @@ class LargePayloads:
                 known = {uri for _, uri, _ in self._store.large_files()}
                 self._folder.collect(known.__contains__)
                 self._is_tidy = True
+
+
+def _may_hold_picture(raw: bytes) -> bool:
+    for sign in _PICTURE_SIGNS:  # noqa: SIM110 - run for every message; any() costs twice
+        if sign in raw:
+            return True
+    return False

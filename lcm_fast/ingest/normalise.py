@@ -69,6 +69,7 @@ _HOST_ROLES = ("custom", "compactionSummary", "branchSummary")
 _TIME_KEYS = ("timestamp", "createdAt", "created_at")
 # Numbers below are seconds, above milliseconds: 1e11 ms is the year 1973.
 _FIRST_MILLISECOND_VALUE = 1e11
+_DAY_MS = 86_400_000
 
 
 def message_from_entry(
@@ -179,17 +180,19 @@ def iso_time(value: Any) -> str | None:
             return moment.astimezone(UTC).isoformat(timespec="milliseconds")[:-6] + "Z"
         if isinstance(value, int | float) and not isinstance(value, bool):
             milliseconds = value * 1000 if value < _FIRST_MILLISECOND_VALUE else value
-            second, rest = divmod(int(milliseconds), 1000)
-            return f"{_second_text(second)}.{rest:03d}Z"
+            day, rest = divmod(int(milliseconds), _DAY_MS)
+            minute, in_minute = divmod(rest, 60_000)
+            time = f"{minute // 60:02d}:{minute % 60:02d}:{in_minute // 1000:02d}"
+            return f"{_day_text(day)}T{time}.{in_minute % 1000:03d}Z"
     except (ValueError, OverflowError, OSError):
         pass
     return None
 
 
 @lru_cache(maxsize=1024)
-def _second_text(second: int) -> str:
-    """Return a second since 1970 in UTC, up to the seconds; messages of a turn share it."""
-    return datetime.fromtimestamp(second, UTC).isoformat()[:19]
+def _day_text(day: int) -> str:
+    """Return a day since 1970 in UTC; the messages of a session share few."""
+    return datetime.fromtimestamp(day * 86_400, UTC).date().isoformat()
 
 
 def storable(text: str) -> str:

@@ -61,6 +61,8 @@ def find_flood(
     if not candidates:
         return None
     messages = [batch.messages[n] for n in candidates]
+    if not _may_flood(db, conversation_id, batch, messages):
+        return None
     oldest = known_rows.oldest_times(db, conversation_id, (one.identity for one in messages))
     seconds = [_second(one, batch) for one in messages]
     repeats = [
@@ -99,6 +101,20 @@ def find_flood(
     if not refused:
         return None
     return Flood([candidates[n] for n in sorted(refused)], "replay flood: " + "; ".join(reasons))
+
+
+def _may_flood(
+    db: apsw.Connection, conversation_id: int, batch: Batch, messages: Sequence[Message]
+) -> bool:
+    """Tell whether so many messages fall into one second at all, stored ones included."""
+    assert batch.thresholds is not None
+    groups = Counter(_group(one, _second(one, batch)) for one in messages)
+    for (role, _, _), count in groups.items():
+        external = role == "user"
+        if count >= (batch.thresholds.external if external else batch.thresholds.internal):
+            return True
+    newest = known_rows.newest(db, conversation_id, 1)
+    return bool(newest) and newest[0].created_at[:_SECOND] >= min(one for _, one, _ in groups)
 
 
 def _may_repeat(message: Message) -> bool:

@@ -169,7 +169,9 @@ class _Recogniser:
             return
         rows = self._rows_in_order(identities)
         free = [row for row in rows if self._is_untouched(row)]
-        self._take_aligned(free, waiting)
+        # What the transcript has shown before is sooner shown again than what it has not.
+        self._take_aligned([row for row in free if row.claimed], waiting)
+        self._take_aligned([row for row in free if not row.claimed], self._open())
         by_identity: dict[bytes, list[KnownRow]] = {}
         for row in free:
             by_identity.setdefault(row.identity, []).append(row)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -182,7 +183,11 @@ class Histories(RuleBasedStateMachine):
         if not hasattr(self, "engine") or not self.is_begun():
             return
         expected = [spaced(said.form) for said in self.truth.messages if said.form is not None]
-        assert [spaced(text) for text in texts(self.engine, session_key=KEY)] == expected
+        stored = [spaced(text) for text in texts(self.engine, session_key=KEY)]
+        assert Counter(stored) == Counter(expected)
+        if self.truth.timed or self.session.with_ids:
+            # Equal texts without ids and times cannot be told apart, so neither can their order.
+            assert stored == expected
 
     @invariant()
     def every_message_stands_in_one_place(self) -> None:
