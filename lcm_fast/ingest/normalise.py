@@ -53,7 +53,7 @@ class Show(Protocol):
     """Gives large payloads files of their own."""
 
     def __call__(
-        self, body: dict[str, Any], raw: bytes, calls: tuple[ToolCall, ...]
+        self, body: dict[str, Any], raw: bytes, content: str, calls: tuple[ToolCall, ...]
     ) -> tuple[dict[str, Any], tuple[LargeFile, ...]]:
         """Return a message as it is shown, itself where that is no other, and its files."""
         ...
@@ -235,13 +235,15 @@ def _message(
     created_at, timed = _time(body, envelope_time)
     identity = _identity(role, face, encoded, answers)
     calls = tuple(map(_storable_call, shapes.tool_calls(body)))
-    shown, files = show(body, raw, calls) if show is not None else (body, ())
+    content = shapes.content_of(body)
+    shown, files = show(body, raw, content, calls) if show is not None else (body, ())
     if shown is not body:
+        content = shapes.content_of(shown)
         face, opaque = shapes.model_face(shown)
         encoded = shapes.encode_face(face)
     return Message(
         role=role,
-        content=storable(shapes.content_of(shown)),
+        content=storable(content),
         body=body,
         raw=raw,
         token_count=shapes.content_token_count(face, role, count_tokens)
