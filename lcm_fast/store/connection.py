@@ -25,7 +25,7 @@ from ..errors import (
     StoreFullError,
     StoreReadOnlyError,
 )
-from .schema import APPLICATION_ID, SCHEMA_VERSION
+from .schema import APPLICATION_ID, FIRST_VERSION, SCHEMA_VERSION
 
 __all__ = [
     "BUSY_TIMEOUT_MS",
@@ -189,6 +189,12 @@ def check_ownership(path: str) -> int:
         return 0  # another process is about to make it
     if found.application_id != APPLICATION_ID:
         raise _foreign(path, found.tables)
+    if 0 < found.version < FIRST_VERSION:
+        raise DatabaseError(
+            f"{path} has schema version {found.version}, which was never in a release",
+            code="unreleased_schema",
+            hint="ingest its session files into a new database; this one is not touched",
+        )
     if found.version > SCHEMA_VERSION:
         raise DatabaseError(
             f"{path} has schema version {found.version}; this package knows up to {SCHEMA_VERSION}",

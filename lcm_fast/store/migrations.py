@@ -13,12 +13,12 @@ import apsw
 
 from .codec import DEFAULT_DICTIONARY
 from .connection import as_store_errors
-from .schema import APPLICATION_ID, SCHEMA_VERSION, VERSION_1
+from .schema import APPLICATION_ID, FIRST_VERSION, SCHEMA_VERSION, VERSION_2
 
 __all__ = ["DEFAULT_DICTIONARY_ID", "migrate", "schema_version"]
 
 DEFAULT_DICTIONARY_ID = 1
-_STEPS: dict[int, str] = {1: VERSION_1}
+_STEPS: dict[int, str] = {2: VERSION_2}
 
 
 def migrate(db: apsw.Connection, path: str) -> None:
@@ -36,9 +36,10 @@ def migrate(db: apsw.Connection, path: str) -> None:
     with as_store_errors(path, "bringing its schema up to date"):
         db.execute("BEGIN EXCLUSIVE")
         try:
-            for version in range(schema_version(db, path) + 1, SCHEMA_VERSION + 1):
+            begin = max(schema_version(db, path) + 1, FIRST_VERSION)
+            for version in range(begin, SCHEMA_VERSION + 1):
                 db.execute(_STEPS[version])
-                if version == 1:
+                if version == FIRST_VERSION:
                     _mark_as_ours(db)
                 db.pragma("user_version", version)
             db.execute("COMMIT")

@@ -1,4 +1,5 @@
-"""The schema, whole, as version 1. Text only: `migrations` runs it, nothing else may change tables.
+"""The schema, whole, as version 2, the first one. Text only: `migrations` runs it, nothing else may
+change tables.
 
 Two layers share the file (design: architecture, sections 1 and 4). The record (messages and entries
 as received, large files, quarantine, commit keys) is never rewritten. The view (summaries, context
@@ -8,10 +9,11 @@ command counts messages. Times are UTC, ISO 8601 with milliseconds.
 
 from __future__ import annotations
 
-__all__ = ["APPLICATION_ID", "SCHEMA_VERSION", "VERSION_1"]
+__all__ = ["APPLICATION_ID", "FIRST_VERSION", "SCHEMA_VERSION", "VERSION_2"]
 
 APPLICATION_ID = 0x4C434D46  # "LCMF"
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
+FIRST_VERSION = 2  # version 1 was never in a release
 
 _RECORD = """
 CREATE TABLE conversations (
@@ -419,4 +421,4 @@ CREATE TABLE lifecycle_events (
 CREATE INDEX lifecycle_events_conversation ON lifecycle_events (conversation_id, happened_at);
 """
 
-VERSION_1 = _RECORD + _VIEW + _WORK
+VERSION_2 = _RECORD + _VIEW + _WORK

@@ -96,6 +96,10 @@ class TestForeignFiles:
         make_foreign(database, application_id=APPLICATION_ID, version=SCHEMA_VERSION + 1)
         assert refusal(database).code == "newer_schema"
 
+    def test_a_schema_that_no_release_had_is_refused_untouched(self, database: Path) -> None:
+        make_foreign(database, application_id=APPLICATION_ID, version=1)
+        assert refusal(database).code == "unreleased_schema"
+
     @pytest.mark.corpus
     def test_a_lossless_claw_database_is_named_and_untouched(
         self, corpus: Path, tmp_path: Path
