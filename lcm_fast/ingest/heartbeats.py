@@ -25,27 +25,27 @@ def heartbeat_positions(turns: Sequence[tuple[str, str]]) -> list[int]:
     """Return the positions of heartbeat turns in a sequence of (role, content).
 
     They are the polls, and what stands between a user message and an acknowledgement that nothing
-    is to be done, when it names the heartbeat file.
+    is to be done, when it names the heartbeat file. A poll is a user message: what was said before
+    it is no part of its turn.
 
     >>> heartbeat_positions([("user", "Read HEARTBEAT.md now"), ("assistant", "HEARTBEAT_OK")])
     [0, 1]
     """
-    found: list[int] = []
-    turn_begins: int | None = None
+    found: set[int] = set()
+    begins: int | None = None
     names_file = False
     for position, (role, content) in enumerate(turns):
         said = content.strip().lower()
-        if role == "user" and said == _POLL:
-            found.append(position)
-            continue
         if role == "user":
-            turn_begins, names_file = position, False
+            begins, names_file = position, False
+            if said == _POLL:
+                found.add(position)
         names_file = names_file or _MARKER in said
         is_acknowledged = role == "assistant" and said == _ACKNOWLEDGED
-        if is_acknowledged and names_file and turn_begins is not None:
-            found += range(turn_begins, position + 1)
-            turn_begins = position + 1
-    return sorted(set(found))
+        if is_acknowledged and names_file and begins is not None:
+            found.update(range(begins, position + 1))
+            begins = position + 1  # the rest of the turn, should it be acknowledged once more
+    return sorted(found)
 
 
 def without_heartbeats(messages: list[Message], *, is_heartbeat: bool = False) -> list[Message]:

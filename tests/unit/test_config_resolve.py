@@ -286,3 +286,27 @@ class TestConfig:
 
     def test_a_configured_summary_prefix_target_is_taken(self) -> None:
         assert Config(summary_prefix_target_tokens=50).summary_prefix_target(10**6) == 50
+
+    @pytest.mark.parametrize(
+        ("leaf_chunk_tokens", "tokens"),
+        [(1, 6000), (20_000, 6000), (20_004, 6001), (80_000, 24_000)],
+    )
+    def test_a_fork_shows_three_tenths_of_a_chunk_and_never_less_than_6000_tokens(
+        self, leaf_chunk_tokens: int, tokens: int
+    ) -> None:
+        assert Config(leaf_chunk_tokens=leaf_chunk_tokens).bootstrap_tokens == tokens
+
+    def test_configured_bootstrap_tokens_are_taken(self) -> None:
+        assert Config(bootstrap_max_tokens=12_345).bootstrap_tokens == 12_345
+
+    def test_large_files_are_kept_beside_the_database(self) -> None:
+        assert Config().large_files_folder("/srv/lcm.db") == Path("/srv/lcm-files")
+
+    def test_a_configured_folder_of_large_files_is_taken(self) -> None:
+        config = Config(large_files_dir="~/payloads")
+        assert config.large_files_folder("/srv/lcm.db") == Path.home() / "payloads"
+
+    def test_patterns_may_be_written_as_one_text(self, write_file: WriteFile) -> None:
+        path = write_file({"ignoreSessionPatterns": "agent:*:cron:*, agent:main:subagent:**,"})
+        patterns = load_config(path, environ={}).ignore_session_patterns
+        assert patterns == ("agent:*:cron:*", "agent:main:subagent:**")
