@@ -131,12 +131,11 @@ class Engine(RecordAccess):
         Complexity: linear in the batch, whatever the length of the conversation.
         """
         self._check_enabled()
-        reason = self._sessions.why_not_stored(session_key, session_id)
+        place = address(session_key, session_id)
+        reason = self._sessions.why_not_stored(place.session_key, place.session_id)
         if reason is not None:
             return IngestResult(session_key=session_key, reason=reason)
-        return ingest.ingest_batch(
-            self._ingest, messages, address(session_key, session_id), is_heartbeat=is_heartbeat
-        )
+        return ingest.ingest_batch(self._ingest, messages, place, is_heartbeat=is_heartbeat)
 
     def commit_turn(
         self,
@@ -172,12 +171,11 @@ class Engine(RecordAccess):
         self._check_enabled()
         if not advancement_key.strip():
             raise MessageError("advancement_key is blank", hint="name the turn, such as its run id")
-        reason = self._sessions.why_not_stored(session_key, session_id)
+        place = address(session_key, session_id)
+        reason = self._sessions.why_not_stored(place.session_key, place.session_id)
         if reason is not None:
             return CommitResult("skipped", advancement_key, reason=reason)
-        return ingest.commit_turn(
-            self._ingest, advancement_key, messages, address(session_key, session_id)
-        )
+        return ingest.commit_turn(self._ingest, advancement_key, messages, place)
 
     def bootstrap(
         self,
@@ -218,7 +216,7 @@ class Engine(RecordAccess):
         self._check_enabled()
         with ingest.open_source(session_file, session_id) as transcript:
             place = ingest.address_of(self.store, transcript, session_key, session_id)
-            return self._read(transcript, place, admit=admit, progress=progress)
+            return self._read(transcript, place, session_key, admit=admit, progress=progress)
 
     def after_turn(
         self,
@@ -250,8 +248,8 @@ class Engine(RecordAccess):
         place = address(session_key, session_id)
         transcript = None
         if session_file is not None:
-            transcript = self._read_if_there(session_file, session_id, place)
-        reason = self._sessions.why_not_stored(session_key, session_id)
+            transcript = self._read_if_there(session_file, session_id, place, session_key)
+        reason = self._sessions.why_not_stored(place.session_key, place.session_id)
         if reason is not None:
             return TurnResult(transcript, IngestResult(session_key=session_key, reason=reason))
         batch = ingest.ingest_batch(
@@ -418,7 +416,8 @@ class Engine(RecordAccess):
         check_budget(budget)
         threshold = int(self.config.context_threshold * budget)
         goal = threshold if target == "threshold" else budget
-        reason = self._sessions.why_not_stored(session_key, session_id)
+        place = address(session_key, session_id)
+        reason = self._sessions.why_not_stored(place.session_key, place.session_id)
         if reason is not None:
             return CompactionResult("nothing", reason, 0, 0, goal)
         services = compaction.Services(
@@ -434,7 +433,7 @@ class Engine(RecordAccess):
         )
         return compaction.compact(
             services,
-            address(session_key, session_id),
+            place,
             target_tokens=goal,
             prefix_target_tokens=self.config.summary_prefix_target(budget),
             force=force,
@@ -442,11 +441,15 @@ class Engine(RecordAccess):
         )
 
     def _read_if_there(
-        self, session_file: str | os.PathLike[str], session_id: str | None, place: Address
+        self,
+        session_file: str | os.PathLike[str],
+        session_id: str | None,
+        place: Address,
+        session_key: str | None,
     ) -> BootstrapResult | None:
         try:
             with ingest.open_source(session_file, session_id) as source:
-                return self._read(source, place)
+                return self._read(source, place, session_key)
         except NotFoundError:
             return None
         except SessionFileError as error:
@@ -458,11 +461,15 @@ class Engine(RecordAccess):
         self,
         transcript: AnyTranscript,
         place: Address,
+        session_key: str | None,
         *,
         admit: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> BootstrapResult:
-        reason = self._sessions.why_not_stored(place.session_key, place.session_id)
+        # Without a key given, the place has one made of the file's name: either name may match.
+        reason = self._sessions.why_not_stored(
+            place.session_key, place.session_id
+        ) or self._sessions.why_not_stored(session_key, place.session_id)
         if reason is not None:
             return BootstrapResult(
                 session_key=place.session_key,

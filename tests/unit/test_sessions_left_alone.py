@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import make_engine, said, shown, texts
+from conftest import chain, make_engine, said, shown, texts, write_session
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,3 +138,16 @@ def test_a_stateless_session_is_not_compacted(database: Path) -> None:
     with make_engine(database, stateless_session_patterns=("tmp:*",)) as engine:
         result = engine.compact(session_key="tmp:1", force=True)
         assert (result.status, result.reason) == ("nothing", "stateless session")
+
+
+def test_a_session_file_is_ignored_by_its_key_or_by_its_id(database: Path, tmp_path: Path) -> None:
+    file = write_session(tmp_path / "session.jsonl", chain(said("hi", 1)))
+    for pattern in ("s-1", "session"):
+        with make_engine(database, ignore_session_patterns=(pattern,)) as engine:
+            assert engine.bootstrap(file).reason == "session excluded by pattern"
+            assert engine.conversations() == []
+
+
+def test_a_call_that_names_no_session_is_ignored_as_the_default_one(database: Path) -> None:
+    with make_engine(database, ignore_session_patterns=("**",)) as engine:
+        assert engine.ingest([said("hi", 1)]).reason == "session excluded by pattern"
