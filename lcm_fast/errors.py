@@ -20,10 +20,16 @@ __all__ = [
     "NotFoundError",
     "PlanStaleError",
     "SessionFileError",
+    "SourceTooLongError",
     "StoreBusyError",
     "StoreFullError",
     "StoreReadOnlyError",
+    "SummarizerAuthError",
+    "SummarizerContentError",
     "SummarizerError",
+    "SummarizerOutageError",
+    "SummarizerPausedError",
+    "SummarizerRateLimitError",
 ]
 
 
@@ -136,9 +142,69 @@ class PlanStaleError(LcmError, RuntimeError):
 
 
 class SummarizerError(LcmError, RuntimeError):
-    """A summariser raised, timed out or returned something that is not a summary."""
+    """A summariser raised, or returned something that is not a summary.
+
+    Its subclasses are states that are handled differently: an outage is waited out, refused
+    credentials open the circuit breaker, a rate limit is obeyed, unusable content escalates.
+    """
 
     code = "summarizer_failed"
+
+
+class SummarizerOutageError(SummarizerError, ConnectionError):
+    """A summariser could not be reached, did not answer in time, or is out of order."""
+
+    code = "summarizer_outage"
+
+
+class SummarizerAuthError(SummarizerError, PermissionError):
+    """A provider refused our credentials, or the right to use the model."""
+
+    code = "summarizer_auth"
+
+
+class SummarizerRateLimitError(SummarizerError):
+    """A provider wants fewer calls.
+
+    Attributes
+    ----------
+    retry_after_s
+        Seconds the provider asks to wait, or None when it did not say.
+    """
+
+    code = "summarizer_rate_limited"
+
+    def __init__(self, detail: str, *, hint: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(detail, hint=hint)
+        self.retry_after_s = retry_after_s
+
+
+class SummarizerContentError(SummarizerError, ValueError):
+    """A model answered and said nothing usable: empty, reasoning alone, a refusal, cut short."""
+
+    code = "summarizer_content"
+
+
+class SourceTooLongError(SummarizerError, ValueError):
+    """A model's context window is smaller than what it was given to summarise."""
+
+    code = "source_too_long"
+
+
+class SummarizerPausedError(SummarizerError):
+    """No call was made: a circuit breaker or the spend guard is open.
+
+    Attributes
+    ----------
+    open_until
+        UTC time, ISO 8601, at which calls may be made again.
+    """
+
+    code = "summarizer_paused"
+
+    def __init__(self, detail: str, *, code: str, open_until: str, hint: str = "") -> None:
+        super().__init__(detail, hint=hint, code=code)
+        self.open_until = open_until
 
 
 class KernelError(LcmError, ImportError):

@@ -1,5 +1,6 @@
-"""The schema, whole, as version 2, the first one. Text only: `migrations` runs it, nothing else may
-change tables.
+"""The schema: version 2 whole, the first one, and the steps after it.
+
+Text only: `migrations` runs it, nothing else may change tables.
 
 Two layers share the file (design: architecture, sections 1 and 4). The record (messages and entries
 as received, large files, quarantine, commit keys) is never rewritten. The view (summaries, context
@@ -9,10 +10,10 @@ command counts messages. Times are UTC, ISO 8601 with milliseconds.
 
 from __future__ import annotations
 
-__all__ = ["APPLICATION_ID", "FIRST_VERSION", "SCHEMA_VERSION", "VERSION_2"]
+__all__ = ["APPLICATION_ID", "FIRST_VERSION", "SCHEMA_VERSION", "VERSION_2", "VERSION_3"]
 
 APPLICATION_ID = 0x4C434D46  # "LCMF"
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 FIRST_VERSION = 2  # version 1 was never in a release
 
 _RECORD = """
@@ -422,3 +423,24 @@ CREATE INDEX lifecycle_events_conversation ON lifecycle_events (conversation_id,
 """
 
 VERSION_2 = _RECORD + _VIEW + _WORK
+
+VERSION_3 = """
+-- who drains a debt, as host:process:engine, and until when nobody else may
+ALTER TABLE conversation_compaction_maintenance ADD COLUMN lease_owner TEXT;
+ALTER TABLE conversation_compaction_maintenance ADD COLUMN lease_until TEXT;
+ALTER TABLE conversation_compaction_telemetry ADD COLUMN context_window INTEGER;
+
+-- tries to make a fallback anew, and the time before which there is no further one
+ALTER TABLE summaries ADD COLUMN redo_attempts INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE summaries ADD COLUMN redo_after TEXT;
+
+-- what pauses summariser calls: 'model:NAME' refuses our credentials, 'spend:CONVERSATION' is spent
+CREATE TABLE summarizer_guards (
+  scope TEXT PRIMARY KEY,
+  failures INTEGER NOT NULL DEFAULT 0,
+  open_until TEXT,
+  reason TEXT NOT NULL DEFAULT '',
+  updated_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX map_jobs_state ON map_jobs (state, created_at);
+"""

@@ -43,6 +43,8 @@ class SummaryRequest(msgspec.Struct, frozen=True):
         The operator's own instructions, may be empty.
     timezone
         IANA zone of rendered times.
+    timeout_s
+        Seconds after which nobody waits for the answer any more; None without limit.
     """
 
     kind: Literal["leaf", "condensed"]
@@ -53,6 +55,7 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     previous_summary: str | None = None
     instructions: str = ""
     timezone: str = "UTC"
+    timeout_s: float | None = None
 
     @property
     def text(self) -> str:
