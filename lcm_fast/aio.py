@@ -8,6 +8,7 @@ summariser happens on the event loop. Must hold no policy of its own: each metho
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import functools
 import os
@@ -19,7 +20,9 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from .config import Config
-from .engine import Engine, open_engine
+from .engine import Engine
+from .engine.opening import open_on_loop
+from .engine.worker import maintain_once
 from .errors import ConfigError
 from .store import Durability
 from .store.connection import closed_error
@@ -66,6 +69,7 @@ class AsyncEngine:
         self._engine = engine
         self._calls = _pool("calls", workers)
         self._long_calls = _pool("compactions", workers)
+        self._worker: asyncio.Task[None] | None = None
         self._closed = False
 
     async def __aenter__(self) -> AsyncEngine:
@@ -88,6 +92,9 @@ class AsyncEngine:
     drop = _awaitable(Engine.drop)
     assemble = _awaitable(Engine.assemble)
     compact = _awaitable(Engine.compact, takes_long=True)
+    plan_compaction = _awaitable(Engine.plan_compaction)
+    maintain = _awaitable(Engine.maintain, takes_long=True)
+    map = _awaitable(Engine.map, takes_long=True)
     describe = _awaitable(Engine.describe)
     export = _awaitable(Engine.export)
     conversation = _awaitable(Engine.conversation)
@@ -125,8 +132,33 @@ class AsyncEngine:
         """Call ``function(engine, ...)`` off the event loop, such as `lcm_fast.status`."""
         return await self._run(functools.partial(function, self._engine, *args, **kwargs))
 
+    async def start_worker(self) -> None:
+        """Maintain this memory from a task of the running loop until it is closed; a second call
+        does nothing. Summaries are made off the loop, as by `maintain`.
+        """
+        if self._worker is None:
+            self._worker = asyncio.create_task(self._keep_up(), name="lcm-fast-maintenance")
+
+    async def _keep_up(self) -> None:
+        loop, woken, stop = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+        self._engine.upkeep.wake = functools.partial(_call_soon, loop, woken.set)
+        wait_s = 0.0
+        try:
+            while True:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(woken.wait(), wait_s)
+                woken.clear()
+                round_ = functools.partial(maintain_once, self._engine, stop)
+                wait_s = await self._run(round_, takes_long=True)
+        finally:
+            stop.set()
+
     async def close(self) -> None:
         """Close the database once every call made so far has ended; a second call does nothing."""
+        if self._worker is not None:
+            self._worker.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._worker
         self._closed = True
         await asyncio.wrap_future(_start("close", self._close))
 
@@ -145,9 +177,16 @@ class AsyncEngine:
 class _Opening:
     """What `open` returns: awaited, an engine; in ``async with``, one that is closed after it."""
 
-    def __init__(self, make: Callable[[], Engine], workers: int) -> None:
+    def __init__(
+        self,
+        make: Callable[..., Engine],
+        workers: int,
+        *,
+        has_worker: bool,
+    ) -> None:
         self._make = make
         self._workers = workers
+        self._has_worker = has_worker
         self._opened: AsyncEngine | None = None
 
     def __await__(self) -> Generator[Any, None, AsyncEngine]:
@@ -167,12 +206,16 @@ class _Opening:
             await self._opened.close()
 
     async def _open(self) -> AsyncEngine:
-        future = _start("open", self._make)
+        loop = asyncio.get_running_loop()
+        future = _start("open", functools.partial(self._make, loop=loop))
         try:
-            return AsyncEngine(await asyncio.wrap_future(future), workers=self._workers)
+            engine = AsyncEngine(await asyncio.wrap_future(future), workers=self._workers)
         except asyncio.CancelledError:
             future.add_done_callback(_close_unused)
             raise
+        if self._has_worker:
+            await engine.start_worker()
+        return engine
 
 
 def open(
@@ -183,16 +226,20 @@ def open(
     token_counter: Callable[[str], int] | None = None,
     durability: Durability = "full",
     workers: int = _DEFAULT_WORKERS,
+    worker: bool = False,
 ) -> _Opening:
     """Open a memory: ``async with open(path) as engine``, or ``engine = await open(path)``.
 
     Parameters
     ----------
     path, config, summarizer, token_counter, durability
-        As for `lcm_fast.open`. The summariser and the token counter are called on worker threads.
+        As for `lcm_fast.open`. The token counter and a summariser are called on threads of their
+        own; one that is asynchronous runs on this event loop.
     workers
         Calls that run at once, at least 1; the others wait for their turn, in order. Compactions
         are counted apart.
+    worker
+        Maintain the memory from a task of this loop, as by `AsyncEngine.start_worker`.
 
     Raises
     ------
@@ -216,14 +263,14 @@ def open(
     if workers < 1:
         raise ConfigError(f"workers is {workers!r}", hint="at least 1")
     make = functools.partial(
-        open_engine,
+        open_on_loop,
         path,
         config=config,
         summarizer=summarizer,
         token_counter=token_counter,
         durability=durability,
     )
-    return _Opening(make, workers)
+    return _Opening(make, workers, has_worker=worker)
 
 
 class _Pages:
@@ -253,6 +300,10 @@ def _own(value: Any, name: str = "") -> Any:
     if name == "progress" and value is not None:
         return functools.partial(asyncio.get_running_loop().call_soon_threadsafe, value)
     return value
+
+
+def _call_soon(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    loop.call_soon_threadsafe(callback)
 
 
 def _pool(name: str, workers: int) -> ThreadPoolExecutor:

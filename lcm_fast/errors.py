@@ -14,6 +14,7 @@ __all__ = [
     "ConfigError",
     "DatabaseError",
     "ForeignDatabaseError",
+    "JobConflictError",
     "KernelError",
     "LcmError",
     "MessageError",
@@ -74,6 +75,12 @@ class CommitConflictError(LcmError, ValueError):
     """A turn's advancement key was used for other messages; nothing was stored."""
 
     code = "commit_conflict"
+
+
+class JobConflictError(LcmError, ValueError):
+    """A batch job's id was used for other work; nothing was changed."""
+
+    code = "job_conflict"
 
 
 class BudgetTooSmallError(LcmError, ValueError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Hashable
 from typing import Generic, TypeVar
 
 __all__ = ["RecentlyUsed"]
@@ -12,7 +13,7 @@ T = TypeVar("T")
 
 
 class RecentlyUsed(Generic[T]):
-    """Keeps a value for each of the `limit` conversations that were put last.
+    """Keeps the `limit` values that were put last, by conversation or another key.
 
     Threading: safe to share.
     """
@@ -20,17 +21,17 @@ class RecentlyUsed(Generic[T]):
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._lock = threading.Lock()
-        self._values: OrderedDict[int, T] = OrderedDict()
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
 
-    def get(self, conversation_id: int, /) -> T | None:
-        """Return what is kept for a conversation."""
+    def get(self, key: Hashable, /) -> T | None:
+        """Return what is kept under a key."""
         with self._lock:
-            return self._values.get(conversation_id)
+            return self._values.get(key)
 
-    def put(self, conversation_id: int, value: T) -> None:
+    def put(self, key: Hashable, value: T) -> None:
         """Keep a value in the place of the one before."""
         with self._lock:
-            self._values[conversation_id] = value
-            self._values.move_to_end(conversation_id)
+            self._values[key] = value
+            self._values.move_to_end(key)
             while len(self._values) > self._limit:
                 self._values.popitem(last=False)

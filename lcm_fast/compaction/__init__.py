@@ -1,7 +1,17 @@
 """Condense old messages into summaries, and old summaries into deeper ones."""
 
-from .chain import compact
+from .chain import Goal, compact, rehearse
+from .rehearsal import CompactionPlan, PlannedPass
 from .results import CompactionResult
-from .services import Services
+from .services import GatedSummarizer, Services
 
-__all__ = ["CompactionResult", "Services", "compact"]
+__all__ = [
+    "CompactionPlan",
+    "CompactionResult",
+    "GatedSummarizer",
+    "Goal",
+    "PlannedPass",
+    "Services",
+    "compact",
+    "rehearse",
+]

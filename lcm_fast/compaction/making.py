@@ -7,17 +7,19 @@ transaction, and writes nothing (spec F, G4 to G7, K9, M1).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
+from ..config import Config
 from ..store import SUMMARY, Frontier, NewSummary, StoredSummary
 from ..summarize import (
     SourceItem,
     Summary,
     SummaryRequest,
+    bounded_request,
     condensed_target_tokens,
     leaf_target_tokens,
     sanitise_summary,
@@ -27,7 +29,7 @@ from .planner import Plan
 from .services import Services
 from .source import item_from_message, item_from_summary
 
-__all__ = ["SummaryMaker"]
+__all__ = ["SummaryMaker", "summarise", "summary_id_of"]
 
 _CONTINUITY_SUMMARIES = 2
 _READ_AT_ONCE = 8
@@ -35,33 +37,64 @@ _READ_AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class SummaryMaker:
-    """Makes the summary of one plan on one frontier."""
+    """Makes the summary of one plan on the frontier it was planned on.
+
+    Attributes
+    ----------
+    chunk_tokens
+        Most tokens that are meant to be summarised at once; a single message may take more.
+    """
 
     services: Services
     conversation_id: int
     frontier: Frontier
     plan: Plan
     instructions: str
+    chunk_tokens: int
 
-    def least_wire_tokens(self) -> int:
-        """Return the tokens of the summary when it says nothing: its frame and its sources."""
+    def room_tokens(self) -> int:
+        """Return how many tokens of text a summary may have and still be smaller than its sources,
+        its frame included; none or less when it cannot be."""
         nothing = Summary("", 0, "normal", "", input_tokens=0)
-        return self.services.wire_tokens(self._stored(nothing, _Origin(), created_at=""))
+        frame = self.services.wire_tokens(self._stored(nothing, _Origin(), created_at=""))
+        return self.plan.tokens - frame - 1
 
-    def make(self) -> NewSummary:
+    def expected_wire_tokens(self) -> int:
+        """Return what the summary will take when it is as long as it is asked to be."""
+        room = self.room_tokens()
+        frame = self.plan.tokens - 1 - room
+        target, _ = target_tokens(self.services.config, self.plan.depth, self.plan.tokens)
+        return frame + min(target, room)
+
+    def make(
+        self, known: Summary | None = None, keep: Callable[[Summary], None] = lambda made: None
+    ) -> NewSummary:
         """Return the summary.
+
+        Parameters
+        ----------
+        known
+            What the summariser said of the same items before; it is not asked again.
+        keep
+            Given what it says now.
 
         Raises
         ------
         SummarizerError
             The summariser failed; its failure is never stored as a summary.
         """
-        return self._leaf() if self.plan.depth == 0 else self._condensed()
+        if self.plan.depth:
+            return self._condensed()
+        return self._leaf(known, keep)
 
-    def _leaf(self) -> NewSummary:
+    def _leaf(self, known: Summary | None, keep: Callable[[Summary], None]) -> NewSummary:
         messages = self.services.store.messages(self.plan.message_ids)
         tags = self.services.config.strip_injected_context_tags
-        summary = self._ask([item_from_message(message, tags) for message in messages])
+        if known is None:
+            summary = self._ask([item_from_message(message, tags) for message in messages])
+            keep(summary)
+        else:
+            summary = known
         times = [message.created_at for message in messages]
         origin = _Origin(
             earliest_at=min(times),
@@ -85,37 +118,16 @@ class SummaryMaker:
         return self._row(summary, origin)
 
     def _ask(self, items: list[SourceItem]) -> Summary:
-        config, plan = self.services.config, self.plan
-        is_leaf = plan.depth == 0
-        target, aggressive_target = self._target_tokens()
-        request = SummaryRequest(
-            kind="leaf" if is_leaf else "condensed",
+        plan = self.plan
+        return summarise(
+            self.services,
             depth=plan.depth,
-            items=tuple(items),
-            target_tokens=target,
-            previous_summary=self._previous_summary() if plan.depth <= 1 else None,
+            items=items,
+            source_tokens=plan.tokens,
+            chunk_tokens=self.chunk_tokens,
             instructions=self.instructions,
-            timezone=self.services.timezone,
-        )
-        return summarise_with_escalation(
-            self.services.summarizer,
-            request,
-            count_tokens=self.services.count_tokens,
-            max_overage_factor=config.summary_max_overage_factor,
-            fallback_max_tokens=config.fallback_max_tokens,
-            aggressive_target_tokens=aggressive_target,
-        )
-
-    def _target_tokens(self) -> tuple[int, int]:
-        """Return the length to ask for at first, and when that was too long (spec L6)."""
-        config, tokens = self.services.config, self.plan.tokens
-        if self.plan.depth:
-            target = condensed_target_tokens(config.condensed_target_tokens)
-            return target, target
-        longest = config.leaf_target_tokens
-        return (
-            leaf_target_tokens(tokens, longest, "normal"),
-            leaf_target_tokens(tokens, longest, "aggressive"),
+            previous_summary=self._previous_summary() if plan.depth <= 1 else None,
+            max_tokens=self.room_tokens(),
         )
 
     def _previous_summary(self) -> str | None:
@@ -148,7 +160,9 @@ class SummaryMaker:
     def _stored(self, summary: Summary, origin: _Origin, *, created_at: str) -> StoredSummary:
         plan, sources = self.plan, origin.sources
         return StoredSummary(
-            summary_id=self._summary_id(summary.text),
+            summary_id=summary_id_of(
+                self.conversation_id, plan.source_ids or plan.message_ids, summary.text
+            ),
             conversation_id=self.conversation_id,
             kind="leaf" if plan.depth == 0 else "condensed",
             depth=plan.depth,
@@ -169,12 +183,6 @@ class SummaryMaker:
             source_ids=plan.source_ids,
         )
 
-    def _summary_id(self, text: str) -> str:
-        """Name a summary by what it is made of and what it says."""
-        sources: Sequence[object] = self.plan.source_ids or self.plan.message_ids
-        named = "\0".join(map(str, (self.conversation_id, *sources, text)))
-        return "sum_" + hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
@@ -185,3 +193,75 @@ class _Origin:
     source_tokens: int = 0
     file_ids: tuple[str, ...] = ()
     sources: tuple[StoredSummary, ...] = ()
+
+
+def summarise(
+    services: Services,
+    *,
+    depth: int,
+    items: list[SourceItem],
+    source_tokens: int,
+    chunk_tokens: int,
+    instructions: str,
+    previous_summary: str | None = None,
+    max_tokens: int | None = None,
+) -> Summary:
+    """Return the summary of some sources.
+
+    Parameters
+    ----------
+    source_tokens
+        What the sources take, by which the summary's length is chosen.
+    chunk_tokens
+        Most tokens that a summariser is to be given at once.
+    max_tokens
+        What the summary may take at most; else it is only shorter than its sources.
+
+    Raises
+    ------
+    SummarizerError
+        The summariser failed; its failure is never a summary.
+    """
+    config = services.config
+    target, aggressive_target = target_tokens(config, depth, source_tokens)
+    request = SummaryRequest(
+        kind="condensed" if depth else "leaf",
+        depth=depth,
+        items=tuple(items),
+        target_tokens=target,
+        previous_summary=previous_summary,
+        instructions=instructions,
+        timezone=services.timezone,
+        timeout_s=config.sweep_deadline_ms / 1000,
+    )
+    # Only a single message, or a tool exchange that is kept whole, is larger than a chunk; the
+    # offline summariser takes any.
+    if services.summarizer.backend.is_metered and source_tokens > chunk_tokens:
+        request = bounded_request(request, chunk_tokens, services.count_tokens)
+    return summarise_with_escalation(
+        services.summarizer,
+        request,
+        count_tokens=services.count_tokens,
+        max_overage_factor=config.summary_max_overage_factor,
+        fallback_max_tokens=config.fallback_max_tokens,
+        aggressive_target_tokens=aggressive_target,
+        max_tokens=max_tokens,
+    )
+
+
+def target_tokens(config: Config, depth: int, source_tokens: int) -> tuple[int, int]:
+    """Return the length to ask for at first, and when that was too long (spec L6)."""
+    if depth:
+        target = condensed_target_tokens(config.condensed_target_tokens)
+        return target, target
+    longest = config.leaf_target_tokens
+    return (
+        leaf_target_tokens(source_tokens, longest, "normal"),
+        leaf_target_tokens(source_tokens, longest, "aggressive"),
+    )
+
+
+def summary_id_of(conversation_id: int, sources: Sequence[object], text: str) -> str:
+    """Name a summary by what it is made of and what it says."""
+    named = "\0".join(map(str, (conversation_id, *sources, text)))
+    return "sum_" + hashlib.sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:16]

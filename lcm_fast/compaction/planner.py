@@ -13,9 +13,17 @@ import numpy as np
 from ..config import Config
 from ..kernels import plan_condensation, plan_leaf_chunks
 from ..store import SUMMARY, Frontier
+from ..store.frontier import Int64
 from .barriers import leaf_kinds
 
-__all__ = ["Plan", "next_condensation", "next_leaf", "summary_prefix_tokens", "tail_start"]
+__all__ = [
+    "Plan",
+    "count_leaf_chunks",
+    "next_condensation",
+    "next_leaf",
+    "summary_prefix_tokens",
+    "tail_start",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +53,53 @@ class Plan:
     message_ids: list[int]
     source_ids: list[str]
 
+    @property
+    def item_count(self) -> int:
+        """How many items are replaced."""
+        return self.end - self.begin
 
-def next_leaf(frontier: Frontier, config: Config, after_ordinal: int = 0) -> Plan | None:
+    def replaced_by(
+        self, frontier: Frontier, *, summary_id: str, tokens: int, revision: int
+    ) -> Frontier:
+        """Return a frontier with a summary in the place of the planned items, which stand in it."""
+        begin = int(np.searchsorted(frontier.ordinals, self.first_ordinal))
+        end = int(np.searchsorted(frontier.ordinals, self.last_ordinal, side="right"))
+        return frontier.with_summary(
+            begin, end, summary_id=summary_id, depth=self.depth, tokens=tokens, revision=revision
+        )
+
+
+def next_leaf(
+    frontier: Frontier, config: Config, chunk_tokens: int, after_ordinal: int = 0
+) -> Plan | None:
     """Return the oldest chunk of messages before the fresh tail whose items all stand after an
     ordinal."""
+    chunks = _leaf_chunks(frontier, config, chunk_tokens, after_ordinal, 1)
+    if not len(chunks):
+        return None
+    first, last = (int(index) for index in chunks[0])
+    return _plan(frontier, first, last, depth=0)
+
+
+def count_leaf_chunks(frontier: Frontier, config: Config, chunk_tokens: int, most: int) -> int:
+    """Return how many chunks of messages wait before the fresh tail, up to `most`."""
+    return len(_leaf_chunks(frontier, config, chunk_tokens, 0, most))
+
+
+def _leaf_chunks(
+    frontier: Frontier, config: Config, chunk_tokens: int, after_ordinal: int, most: int
+) -> Int64:
     begin = int(np.searchsorted(frontier.ordinals, after_ordinal, side="right"))
-    chunks = plan_leaf_chunks(
+    return plan_leaf_chunks(
         leaf_kinds(frontier),
         frontier.ordinals,
         frontier.openers,
         frontier.tokens,
         max(begin, frontier.leading_system_count),
         tail_start(frontier, config),
-        config.leaf_chunk_tokens,
-        1,
+        chunk_tokens,
+        most,
     )
-    if not len(chunks):
-        return None
-    first, last = (int(index) for index in chunks[0])
-    return _plan(frontier, first, last, depth=0)
 
 
 def next_condensation(

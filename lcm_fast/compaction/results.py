@@ -17,7 +17,8 @@ class CompactionResult:
     Attributes
     ----------
     status
-        ``done``: under the target now. ``deferred``: stopped at a limit, more can be done.
+        ``done``: under the target now. ``deferred``: stopped at a limit or by a guard, more can be
+        done.
         ``nothing``: it was under the target already. ``exhausted``: over the target and nothing
         more can be summarised. ``failed``: the summariser failed; what was published before it
         stays.
@@ -27,6 +28,12 @@ class CompactionResult:
         Summaries attempted; `summaries_created` of them were published.
     levels
         How the published ones came about.
+    overhead_tokens
+        What the host's prompts hold beyond the frontier, as far as it said so.
+    failure_code
+        Code of the error that stopped the summariser, such as ``summarizer_auth``.
+    retry_at
+        When it may be asked again, where that is known; UTC, ISO 8601.
     """
 
     status: CompactionStatus
@@ -39,7 +46,15 @@ class CompactionResult:
     levels: dict[str, int] = field(
         default_factory=lambda: {"normal": 0, "aggressive": 0, "fallback": 0}
     )
+    overhead_tokens: int = 0
+    failure_code: str | None = None
+    retry_at: str | None = None
     duration_ms: float = 0.0
+
+    @property
+    def made_progress(self) -> bool:
+        """Whether the frontier takes fewer tokens than before."""
+        return self.tokens_after < self.tokens_before
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""

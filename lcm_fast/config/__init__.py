@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .globs import matches
+from .overrides import ThresholdRule
 from .resolve import load_config
 from .schema import EFFECTIVE_KEYS, KEYS, Key
 from .settings import Config, Note, state_directory
@@ -13,7 +15,9 @@ __all__ = [
     "Config",
     "Key",
     "Note",
+    "ThresholdRule",
     "load_config",
+    "matches",
     "state_directory",
     "system_zone",
 ]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from .overrides import ThresholdRule
 from .schema import EFFECTIVE_KEYS, KEYS, Key, snake_case
 from .values import parse_value
 
@@ -101,9 +102,7 @@ class Config:
     max_assembly_token_budget: int | None = _default("maxAssemblyTokenBudget")
     summary_max_overage_factor: float = _default("summaryMaxOverageFactor")
     fallback_max_tokens: int = _default("fallbackMaxTokens")
-    context_threshold_overrides: tuple[Mapping[str, Any], ...] = _default(
-        "contextThresholdOverrides"
-    )
+    context_threshold_overrides: tuple[ThresholdRule, ...] = _default("contextThresholdOverrides")
     proactive_threshold_compaction_mode: str = _default("proactiveThresholdCompactionMode")
     summary_provider: str = _default("summaryProvider")
     summary_model: str = _default("summaryModel")

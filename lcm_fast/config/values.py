@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigError
+from .overrides import RuleError, ThresholdRule, read_rule
 from .schema import Key, Kind
 
 __all__ = ["is_zone", "parse_text", "parse_value"]
@@ -22,7 +23,6 @@ _TRUE = frozenset({"true", "1", "yes", "on"})
 _FALSE = frozenset({"false", "0", "no", "off"})
 _INTEGER = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_MATCHERS = ("model", "sessionPattern", "modelContextWindowMin", "modelContextWindowMax")
 
 
 class _UnfitError(Exception):
@@ -172,6 +172,8 @@ def _providers(_key: Key, value: object) -> tuple[tuple[str, str], ...]:
 
 
 def _provider(item: object, index: int) -> tuple[str, str]:
+    if isinstance(item, tuple) and len(item) == 2:
+        item = {"provider": item[0], "model": item[1]}
     if not isinstance(item, Mapping) or set(item) != {"provider", "model"}:
         raise _UnfitError(f"item {index} must have provider and model, and nothing else")
     if not all(isinstance(part, str) and part.strip() for part in item.values()):
@@ -179,50 +181,13 @@ def _provider(item: object, index: int) -> tuple[str, str]:
     return item["provider"].strip(), item["model"].strip()
 
 
-def _rules(_key: Key, value: object) -> tuple[Mapping[str, Any], ...]:
+def _rules(_key: Key, value: object) -> tuple[ThresholdRule, ...]:
     if not isinstance(value, list | tuple):
         raise _UnfitError
-    for index, rule in enumerate(value):
-        _check_rule(rule, f"[{index}]")
-    return tuple(value)
-
-
-def _check_rule(rule: object, at: str) -> None:
-    """Check one rule of contextThresholdOverrides (spec: configuration 1.4)."""
-    if not isinstance(rule, Mapping):
-        raise _UnfitError(f"{at} must be an object")
-    match = rule.get("match")
-    if not isinstance(match, Mapping):
-        raise _UnfitError(f"{at}.match must be an object")
-    if not any(name in match for name in _MATCHERS):
-        raise _UnfitError(f"{at}.match must have one of {', '.join(_MATCHERS)}")
-    for name in ("model", "sessionPattern"):
-        if name in match and not (isinstance(match[name], str) and match[name].strip()):
-            raise _UnfitError(f"{at}.match.{name} must be a text that is not empty")
-    lowest = _positive(match, "modelContextWindowMin", f"{at}.match")
-    highest = _positive(match, "modelContextWindowMax", f"{at}.match")
-    if lowest is not None and highest is not None and lowest > highest:
-        raise _UnfitError(f"{at}.match: modelContextWindowMin is above modelContextWindowMax")
-    for name in ("freshTailCount", "leafChunkTokens"):
-        _positive(rule, name, at)
-    _check_rule_threshold(rule.get("contextThreshold"), at)
-
-
-def _check_rule_threshold(value: object, at: str) -> None:
-    threshold = Key("contextThreshold", "number", None, "", 0, 1)
     try:
-        _number(threshold, value)
-    except _UnfitError:
-        raise _UnfitError(f"{at}.contextThreshold must be {threshold.expected}") from None
-
-
-def _positive(holder: Mapping[str, Any], name: str, at: str) -> int | None:
-    if name not in holder:
-        return None
-    try:
-        return _integer(Key(name, "integer", None, "", 1), holder[name])
-    except _UnfitError:
-        raise _UnfitError(f"{at}.{name} must be a positive integer") from None
+        return tuple(read_rule(rule, f"[{index}]") for index, rule in enumerate(value))
+    except RuleError as error:
+        raise _UnfitError(str(error)) from None
 
 
 _PARSERS: Mapping[Kind, Callable[[Key, object], Any]] = {

@@ -9,41 +9,38 @@ one another other than to commit together.
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
+from threading import Event
 from types import TracebackType
 from typing import Any
 
-from .. import compaction, ingest
 from ..assembly import Assembly, AssemblyRequest, MessagePieces, assemble, check_budget
-from ..assembly.pieces import summary_tokens
 from ..assembly.recently_used import RecentlyUsed
-from ..compaction import CompactionResult
+from ..compaction import CompactionPlan, CompactionResult
+from ..compaction.usage import observed_prompt_tokens
 from ..config import Config, system_zone
-from ..errors import ConfigError, MessageError, NotFoundError, SessionFileError
-from ..ingest import (
-    BootstrapResult,
-    CommitResult,
-    FileDescription,
-    IngestResult,
-    SessionPolicy,
-    TurnResult,
-    address,
-)
-from ..store import Address, Frontier, PayloadFolder, QuarantinedBatch, Store
-from ..transcripts import AnyTranscript
-from .record_access import RecordAccess
+from ..errors import ConfigError
+from ..ingest import address
+from ..mapping import MapResult
+from ..store import NO_FACTS, CallFacts, Frontier, Store
+from ..summarize.backends import as_backend
+from .batches import Batches
+from .intake import DEFAULT_TOKEN_BUDGET, Intake
+from .results import MaintenanceResult
+from .upkeep import Order, Upkeep
+from .worker import MaintenanceWorker
 
-__all__ = ["DEFAULT_TOKEN_BUDGET", "Engine"]
+__all__ = ["Engine"]
 
-DEFAULT_TOKEN_BUDGET = 128_000
 _REMEMBERED_FRONTIERS = 64
 _REMEMBERED_ASSEMBLIES = 100
+_RELIEF_MS = 5_000
 
 
-class Engine(RecordAccess):
+class Engine(Intake):
     """A memory of conversations. Made by `open_engine`; a context manager that closes itself.
 
     Attributes
@@ -52,6 +49,8 @@ class Engine(RecordAccess):
         What it works on, and with which settings.
     timezone
         IANA name of the zone in which times are shown.
+    upkeep
+        Runs its compactions.
     """
 
     def __init__(
@@ -64,22 +63,30 @@ class Engine(RecordAccess):
         now: Callable[[], str] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        super().__init__(store)
-        self.config = config
         self.timezone = config.timezone or system_zone()
-        self._summarizer = summarizer
-        self._count_tokens = count_tokens
-        self._now = now or _utc_now
-        self._monotonic = monotonic
         self._frontiers: RecentlyUsed[Frontier] = RecentlyUsed(_REMEMBERED_FRONTIERS)
+        upkeep = Upkeep(
+            store=store,
+            config=config,
+            backend=as_backend(summarizer, timeout_s=config.summary_timeout_ms / 1000),
+            frontiers=self._frontiers,
+            timezone=self.timezone,
+            count_tokens=count_tokens,
+            now=now or _utc_now,
+            monotonic=monotonic,
+        )
+        super().__init__(store, config, upkeep, count_tokens, now or _utc_now)
         self._pieces = MessagePieces(store, count_tokens)
         self._assemblies: RecentlyUsed[list[int]] = RecentlyUsed(_REMEMBERED_ASSEMBLIES)
-        self._folder = PayloadFolder(config.large_files_folder(store.path))
-        self._ingest = ingest.services_of(store, config, self._folder, count_tokens, self._now)
-        self._sessions = SessionPolicy(
-            config.ignore_session_patterns,
-            config.stateless_session_patterns,
-            skip_stateless=config.skip_stateless_sessions,
+        self._worker: MaintenanceWorker | None = None
+        self._batches = Batches(
+            store=store,
+            config=config,
+            backend=upkeep.backend,
+            folder=self._folder,
+            count_tokens=count_tokens,
+            now=self._now,
+            monotonic=monotonic,
         )
 
     def __enter__(self) -> Engine:
@@ -94,232 +101,27 @@ class Engine(RecordAccess):
         self.close()
 
     def close(self) -> None:
-        """Close the database; a second call does nothing."""
+        """Stop the worker and close the database; a second call does nothing."""
+        if self._worker is not None:
+            self._worker.stop()
+            self._worker = None
         self.store.close()
 
-    def ingest(
-        self,
-        messages: Iterable[Any],
-        *,
-        session_key: str | None = None,
-        session_id: str | None = None,
-        is_heartbeat: bool = False,
-    ) -> IngestResult:
-        """Store a batch of messages, all of it or nothing.
+    @property
+    def summarizer_name(self) -> str:
+        """What makes the summaries: the name of a model, a program or a function."""
+        return self.upkeep.backend.name
 
-        A message is known again by its entry id, by a provider's own id, by its time and content,
-        or as part of the whole history sent once more; anything else is stored as new. Users who
-        repeat themselves too often within a second are taken for a replay and set aside.
+    def start_worker(self) -> None:
+        """Maintain this memory from a thread of its own until it is closed; a second call does
+        nothing.
 
-        Parameters
-        ----------
-        messages
-            Dicts in OpenClaw, pi, OpenAI or Anthropic shape, or session entries that carry one.
-        session_key, session_id
-            The conversation: by key first, then by id; made when there is none. Default: the key
-            ``"default"``.
-        is_heartbeat
-            The turn answers a heartbeat poll; with ``pruneHeartbeatOk`` it is kept out of the view.
-
-        Raises
-        ------
-        MessageError
-            Naming index and field of a malformed message; nothing of the batch is stored.
-        StoreBusyError, StoreFullError, DatabaseError
-            As the store found it; nothing of the batch is stored.
-
-        Complexity: linear in the batch, whatever the length of the conversation.
+        The thread drains compaction debt as turns write it, takes up what an earlier process left,
+        and tries again what failed when its waiting time is over.
         """
-        self._check_enabled()
-        place = address(session_key, session_id)
-        reason = self._sessions.why_not_stored(place.session_key, place.session_id)
-        if reason is not None:
-            return IngestResult(session_key=session_key, reason=reason)
-        return ingest.ingest_batch(self._ingest, messages, place, is_heartbeat=is_heartbeat)
-
-    def commit_turn(
-        self,
-        advancement_key: str,
-        messages: Iterable[Any],
-        *,
-        session_key: str | None = None,
-        session_id: str | None = None,
-    ) -> CommitResult:
-        """Store a turn exactly once under a key of the host's.
-
-        Parameters
-        ----------
-        advancement_key
-            Any text that names the turn within its conversation.
-        messages, session_key, session_id
-            As for `ingest`. The flood guard does not apply: the key is proof enough.
-
-        Returns
-        -------
-        CommitResult
-            Its status is ``"committed"``, or ``"duplicate"`` when this turn was committed before.
-
-        Raises
-        ------
-        CommitConflictError
-            The key was used for other messages; nothing is stored.
-        MessageError
-            A message is malformed, or the key is blank; nothing is stored.
-        StoreBusyError, StoreFullError, DatabaseError
-            As the store found it; nothing is stored, and the call may be made again.
-        """
-        self._check_enabled()
-        if not advancement_key.strip():
-            raise MessageError("advancement_key is blank", hint="name the turn, such as its run id")
-        place = address(session_key, session_id)
-        reason = self._sessions.why_not_stored(place.session_key, place.session_id)
-        if reason is not None:
-            return CommitResult("skipped", advancement_key, reason=reason)
-        return ingest.commit_turn(self._ingest, advancement_key, messages, place)
-
-    def bootstrap(
-        self,
-        session_file: str | os.PathLike[str],
-        *,
-        session_key: str | None = None,
-        session_id: str | None = None,
-        admit: bool = False,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> BootstrapResult:
-        """Store what a session file holds and the record does not.
-
-        A file that has only grown is read from where it was read to. One that was written anew is
-        read whole: messages missing in the middle are filled in where they stand.
-
-        Parameters
-        ----------
-        session_file
-            OpenClaw or pi session, a list of messages as a JSON array or JSON lines, or an OpenClaw
-            agent's database; of one with several sessions `session_id` says which.
-        session_key
-            Default: the file's name without extension.
-        admit
-            Store a file that is held back because it repeats what is stored.
-
-        Returns
-        -------
-        BootstrapResult
-            A file that is held back has ``is_frozen``, and is named in `status`.
-
-        Raises
-        ------
-        NotFoundError, SessionFileError
-            No such file; nothing in it can be read as a session.
-
-        Complexity: linear in what was added to the file since the last read.
-        """
-        self._check_enabled()
-        with ingest.open_source(session_file, session_id) as transcript:
-            place = ingest.address_of(self.store, transcript, session_key, session_id)
-            return self._read(transcript, place, session_key, admit=admit, progress=progress)
-
-    def after_turn(
-        self,
-        messages: Iterable[Any],
-        *,
-        session_file: str | os.PathLike[str] | None = None,
-        session_key: str | None = None,
-        session_id: str | None = None,
-        is_heartbeat: bool = False,
-    ) -> TurnResult:
-        """Store a turn from both of its sources: the session file, and the messages themselves.
-
-        What the file shows is stored from there; what it lacks yet is stored from `messages` and
-        recognised when the file catches up. A file that is not there yet is not an error.
-
-        Parameters
-        ----------
-        messages, session_key, session_id, is_heartbeat
-            As for `ingest`.
-        session_file
-            As for `bootstrap`.
-
-        Raises
-        ------
-        MessageError, SessionFileError, StoreBusyError, StoreFullError, DatabaseError
-            As for `ingest` and `bootstrap`.
-        """
-        self._check_enabled()
-        place = address(session_key, session_id)
-        transcript = None
-        if session_file is not None:
-            transcript = self._read_if_there(session_file, session_id, place, session_key)
-        reason = self._sessions.why_not_stored(place.session_key, place.session_id)
-        if reason is not None:
-            return TurnResult(transcript, IngestResult(session_key=session_key, reason=reason))
-        batch = ingest.ingest_batch(
-            self._ingest,
-            messages,
-            place,
-            is_heartbeat=is_heartbeat,
-            is_covered=transcript is not None and not transcript.is_frozen,
-        )
-        return TurnResult(transcript, batch)
-
-    def describe(self, file_id: str, *, expand_file: bool = False) -> FileDescription:
-        """Return what the file of a large payload holds, and its bytes where they are asked for.
-
-        Parameters
-        ----------
-        file_id
-            An id such as ``file_0123456789abcdef``, or the whole reference that names it.
-        expand_file
-            Read the content back; a file that was lost is written again from the record.
-
-        Raises
-        ------
-        NotFoundError
-            No such file, or the text names none or more than one.
-        """
-        return ingest.describe_file(
-            self.store,
-            self._folder,
-            file_id,
-            expand_file=expand_file,
-            threshold_tokens=self.config.large_file_threshold_tokens,
-            count_tokens=self._count_tokens,
-        )
-
-    def quarantined(
-        self, *, session_key: str | None = None, limit: int = 50
-    ) -> list[QuarantinedBatch]:
-        """Return the batches that the flood guard set aside and that wait, oldest first.
-
-        Raises
-        ------
-        NotFoundError
-            There is no conversation of this key.
-        """
-        number = None
-        if session_key is not None:
-            number = self.conversation(session_key=session_key).conversation_id
-        return self.store.quarantined(number, limit=limit)
-
-    def admit(self, batch_id: str) -> IngestResult:
-        """Store a batch that was set aside after all, at the end of its conversation.
-
-        Raises
-        ------
-        NotFoundError
-            No batch of this id waits.
-        """
-        self._check_enabled()
-        return ingest.admit_batch(self._ingest, batch_id)
-
-    def drop(self, batch_id: str) -> int:
-        """Leave a batch that was set aside where it is for good; return its number of messages.
-
-        Raises
-        ------
-        NotFoundError
-            No batch of this id waits.
-        """
-        return self.store.drop(batch_id, self._now())
+        if self._worker is None:
+            self._worker = MaintenanceWorker(self)
+            self.upkeep.wake = self._worker.wake
 
     def assemble(
         self,
@@ -328,6 +130,7 @@ class Engine(RecordAccess):
         session_id: str | None = None,
         token_budget: int,
         prompt: str | None = None,
+        deadline_ms: int = _RELIEF_MS,
     ) -> Assembly:
         """Return the context for the next model call, within `token_budget`.
 
@@ -337,6 +140,9 @@ class Engine(RecordAccess):
             Tokens of the whole output, at least 256; ``maxAssemblyTokenBudget`` caps it.
         prompt
             The user's next message, when it is sent after this context: room for it is kept free.
+        deadline_ms
+            How long a conversation that is in compaction debt and does not fit may be compacted
+            first; after it, what fits is returned, and the compaction goes on behind.
 
         Raises
         ------
@@ -349,9 +155,15 @@ class Engine(RecordAccess):
         budget = self._capped(token_budget)
         prompt_tokens = self._count_tokens(prompt) if prompt else 0
         check_budget(budget, prompt_tokens)
-        found = self.store.frontier(address(session_key, session_id), self._frontiers)
+        place = address(session_key, session_id)
+        self._budgets.put(place, token_budget)
+        found = self.store.frontier(place, self._frontiers)
         if found is None:
             return Assembly.nothing(budget)
+        if found[0].frontier_tokens > budget and self.upkeep.relieve(
+            found[0], budget, deadline_ms / 1000
+        ):
+            found = self.store.frontier(place, self._frontiers) or found
         conversation, frontier = found
         number = conversation.conversation_id
         self._frontiers.put(number, frontier)
@@ -377,6 +189,11 @@ class Engine(RecordAccess):
         force: bool = False,
         target: str = "threshold",
         instructions: str | None = None,
+        current_tokens: Mapping[str, Any] | int | None = None,
+        model: str | None = None,
+        provider: str | None = None,
+        context_window: int | None = None,
+        cancel: Event | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> CompactionResult:
         """Summarise old messages until the conversation is under its target.
@@ -391,6 +208,14 @@ class Engine(RecordAccess):
             ``"threshold"``: ``contextThreshold`` of the budget. ``"budget"``: the budget itself.
         instructions
             For the summariser, instead of ``customInstructions``.
+        current_tokens
+            What the provider counted for the last prompt: what it held beyond the stored context
+            has to fit as well.
+        model, provider, context_window
+            Of the call; ``contextThresholdOverrides`` are chosen by them. Default: what the last
+            turn said.
+        cancel
+            Once it is set, no further summary is begun.
         progress
             Called with a line for people after each sweep.
 
@@ -409,95 +234,186 @@ class Engine(RecordAccess):
 
         Threading: the summariser is called without any lock or transaction; turns go on meanwhile.
         """
+        facts = CallFacts(observed_prompt_tokens(current_tokens), model, provider, context_window)
+        order = self._order(token_budget, target, force=force, facts=facts)
+        order = replace(
+            order,
+            instructions=instructions,
+            progress=progress or order.progress,
+            is_cancelled=cancel.is_set if cancel is not None else order.is_cancelled,
+        )
+        place = address(session_key, session_id)
+        conversation = self.store.find_conversation(place)
+        reason = self._sessions.why_not_stored(place.session_key, place.session_id)
+        if conversation is not None and reason is None:
+            return self.upkeep.compact(conversation, order)
+        limit = self.upkeep.limit_tokens(place.session_key, order)
+        return CompactionResult("nothing", reason or "no such conversation", 0, 0, limit)
+
+    def plan_compaction(
+        self,
+        *,
+        session_key: str | None = None,
+        session_id: str | None = None,
+        token_budget: int = DEFAULT_TOKEN_BUDGET,
+        force: bool = False,
+        target: str = "threshold",
+    ) -> CompactionPlan:
+        """Return what `compact` would do: which summaries, of what, for how many tokens of input.
+
+        Nothing is summarised or written. Each summary is taken to be as long as it is asked to be;
+        a real one may be shorter or longer.
+
+        Parameters
+        ----------
+        session_key, session_id, token_budget, force, target
+            As for `compact`.
+
+        Raises
+        ------
+        NotFoundError
+            No such conversation.
+        BudgetTooSmallError, ConfigError
+            As for `compact`.
+
+        Complexity: as `compact` without reading messages or calling the summariser.
+        """
+        order = self._order(token_budget, target, force=force, facts=NO_FACTS)
+        conversation = self.conversation(session_key=session_key, session_id=session_id)
+        return self.upkeep.rehearse(conversation, order)
+
+    def maintain(
+        self,
+        *,
+        session_key: str | None = None,
+        token_budget: int | None = None,
+        deadline_ms: int | None = None,
+        cancel: Event | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> MaintenanceResult:
+        """Do what turns have left to be done: drain compaction debt, then write anew what is only a
+        fallback summary.
+
+        Parameters
+        ----------
+        session_key
+            This conversation alone.
+        token_budget
+            Caps the budgets that the debts were made under.
+        deadline_ms
+            After it nothing further is begun.
+        cancel
+            Once it is set, nothing further is begun.
+        progress
+            Called with a line for people after each conversation.
+
+        Returns
+        -------
+        MaintenanceResult
+            A summariser's failure is told in it, and tried again later: after 5, 10, 20, then 30
+            minutes.
+
+        Raises
+        ------
+        NotFoundError
+            There is no conversation of this key.
+        StoreBusyError, StoreFullError, DatabaseError
+            As the store found it; what was published before stays.
+        """
+        self._check_enabled()
+        number = None
+        if session_key is not None:
+            number = self.conversation(session_key=session_key).conversation_id
+        return self.upkeep.maintain(
+            number,
+            token_budget=token_budget,
+            deadline_ms=deadline_ms,
+            is_cancelled=cancel.is_set if cancel is not None else lambda: False,
+            progress=progress or (lambda line: None),
+        )
+
+    def map(
+        self,
+        items: Iterable[str],
+        prompt: str,
+        *,
+        schema: Mapping[str, Any] | None = None,
+        model: Any = None,
+        concurrency: int | None = None,
+        job_id: str | None = None,
+        session_key: str | None = None,
+        max_attempts: int = 3,
+        max_tokens: int = 1024,
+        cancel: Event | None = None,
+    ) -> MapResult:
+        """Have a model answer one prompt for each of many items, side by side.
+
+        Answers are kept as they come: the same call again, after it was stopped or killed, goes on
+        where it was, and asks nothing twice.
+
+        Parameters
+        ----------
+        items
+            Texts, or ids of what is stored: ``msg_...``, ``sum_...``, ``file_...``.
+        prompt
+            What is to be done with each.
+        schema
+            A JSON schema that every answer must meet; one that does not is asked for again.
+        model
+            A `LanguageModel`. Default: the models that the configuration names for summaries.
+        concurrency
+            Items at a time; default ``summaryConcurrency``.
+        job_id
+            Names the work; default a digest of prompt, schema and items.
+        session_key
+            The conversation that the calls are noted for. A batch is as long as its caller makes
+            it: no spend guard ends it.
+        max_attempts
+            Unusable answers to an item before it has failed.
+        max_tokens
+            Length of an answer.
+        cancel
+            Once it is set, no further item is begun.
+
+        Returns
+        -------
+        MapResult
+            The items in order, with their results; ``paused`` when a rate limit, an outage or
+            refused credentials ended it before all were done.
+
+        Raises
+        ------
+        ConfigError
+            No model answers prompts, or the schema is none.
+        JobConflictError
+            `job_id` was used for other work.
+        NotFoundError
+            There is no conversation of this key.
+        """
+        self._check_enabled()
+        number = None
+        if session_key is not None:
+            number = self.conversation(session_key=session_key).conversation_id
+        return self._batches.run(
+            list(items),
+            prompt,
+            schema=schema,
+            model=model,
+            concurrency=concurrency,
+            job_id=job_id,
+            conversation_id=number,
+            max_attempts=max_attempts,
+            max_tokens=max_tokens,
+            is_cancelled=cancel.is_set if cancel is not None else lambda: False,
+        )
+
+    def _order(self, token_budget: int, target: str, *, force: bool, facts: CallFacts) -> Order:
         self._check_enabled()
         if target not in ("threshold", "budget"):
             raise ConfigError(f"target is {target!r}", hint="one of: threshold, budget")
         budget = self._capped(token_budget)
         check_budget(budget)
-        threshold = int(self.config.context_threshold * budget)
-        goal = threshold if target == "threshold" else budget
-        place = address(session_key, session_id)
-        reason = self._sessions.why_not_stored(place.session_key, place.session_id)
-        if reason is not None:
-            return CompactionResult("nothing", reason, 0, 0, goal)
-        services = compaction.Services(
-            store=self.store,
-            config=self.config,
-            timezone=self.timezone,
-            summarizer=self._summarizer,
-            count_tokens=self._count_tokens,
-            wire_tokens=lambda row: summary_tokens(row, self.timezone, self._count_tokens),
-            now=self._now,
-            monotonic=self._monotonic,
-            progress=progress or (lambda line: None),
-        )
-        return compaction.compact(
-            services,
-            place,
-            target_tokens=goal,
-            prefix_target_tokens=self.config.summary_prefix_target(budget),
-            force=force,
-            instructions=self.config.custom_instructions if instructions is None else instructions,
-        )
-
-    def _read_if_there(
-        self,
-        session_file: str | os.PathLike[str],
-        session_id: str | None,
-        place: Address,
-        session_key: str | None,
-    ) -> BootstrapResult | None:
-        try:
-            with ingest.open_source(session_file, session_id) as source:
-                return self._read(source, place, session_key)
-        except NotFoundError:
-            return None
-        except SessionFileError as error:
-            if error.code == "empty_file":
-                return None
-            raise
-
-    def _read(
-        self,
-        transcript: AnyTranscript,
-        place: Address,
-        session_key: str | None,
-        *,
-        admit: bool = False,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> BootstrapResult:
-        # Without a key given, the place has one made of the file's name: either name may match.
-        reason = self._sessions.why_not_stored(
-            place.session_key, place.session_id
-        ) or self._sessions.why_not_stored(session_key, place.session_id)
-        if reason is not None:
-            return BootstrapResult(
-                session_key=place.session_key,
-                session_id=place.session_id,
-                conversation_id=None,
-                format=transcript.format,
-                reason=reason,
-            )
-        return ingest.ingest_transcript(
-            self._ingest,
-            transcript,
-            place,
-            admit=admit,
-            progress=progress or (lambda done, total: None),
-        )
-
-    def _capped(self, token_budget: int) -> int:
-        cap = self.config.max_assembly_token_budget
-        return min(token_budget, cap) if cap else token_budget
-
-    def _check_enabled(self) -> None:
-        if not self.config.enabled:
-            source = self.config.sources.get("enabled", "configuration")
-            raise ConfigError(
-                f"enabled is false, from {source}: nothing is stored or assembled",
-                code="disabled",
-                hint="set enabled to true",
-            )
+        return Order(budget, force=force, to_budget=target == "budget", facts=facts)
 
 
 def _utc_now() -> str:

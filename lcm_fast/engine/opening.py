@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+from asyncio import AbstractEventLoop
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..config import Config, load_config
 from ..kernels import estimate_tokens
 from ..store import Durability, Store
-from ..summarize import ExtractiveSummarizer, as_summarizer
+from ..summarize.backends import as_backend, backend_from_config
 from .engine import Engine
 
-__all__ = ["open_engine"]
+__all__ = ["open_engine", "open_on_loop"]
 
 
 def open_engine(
@@ -22,6 +23,7 @@ def open_engine(
     summarizer: Any = None,
     token_counter: Callable[[str], int] | None = None,
     durability: Durability = "full",
+    worker: bool = False,
 ) -> Engine:
     """Open a memory, made when it is not there yet.
 
@@ -34,13 +36,16 @@ def open_engine(
         A `Config`, a mapping of keys that overrides environment and defaults, or a configuration
         file.
     summarizer
-        A `Summarizer`, or a callable that takes a `SummaryRequest` and returns text. Default:
-        offline, extractive.
+        A `Summarizer`, or a callable, also an asynchronous one, that takes a `SummaryRequest` and
+        returns text. Default: the models or the program of the configuration, else offline,
+        extractive.
     token_counter
         Counts the tokens of a text. Default: the estimate of the documents.
     durability
         ``"full"``: a call returns when its messages are safe on disk. ``"normal"``: safe against a
         crash of the process, not of the machine.
+    worker
+        Maintain the memory from a thread of its own, as by `Engine.start_worker`.
 
     Raises
     ------
@@ -59,10 +64,39 @@ def open_engine(
     ...     stored.ingested, engine.assemble(token_budget=1000).messages
     (1, [{'role': 'user', 'content': 'hello'}])
     """
+    engine = open_on_loop(
+        path,
+        config=config,
+        summarizer=summarizer,
+        token_counter=token_counter,
+        durability=durability,
+    )
+    if worker:
+        engine.start_worker()
+    return engine
+
+
+def open_on_loop(
+    path: str | os.PathLike[str] | None,
+    *,
+    config: Config | Mapping[str, Any] | str | os.PathLike[str] | None,
+    summarizer: Any,
+    token_counter: Callable[[str], int] | None,
+    durability: Durability,
+    loop: AbstractEventLoop | None = None,
+) -> Engine:
+    """Open a memory as `open_engine` does; an asynchronous summariser runs on `loop`, or on one of
+    its own for every call."""
     settings = _settings(config)
-    chosen = as_summarizer(summarizer) if summarizer is not None else ExtractiveSummarizer()
+    count_tokens = token_counter or estimate_tokens
+    if summarizer is None:
+        backend = backend_from_config(settings, os.environ, count_tokens)
+    else:
+        timeout_s = settings.summary_timeout_ms / 1000
+        think = settings.enable_summary_thinking
+        backend = as_backend(summarizer, timeout_s=timeout_s, loop=loop, think=think)
     store = Store.open(path if path is not None else settings.database_path, durability=durability)
-    return Engine(store, settings, chosen, token_counter or estimate_tokens)
+    return Engine(store, settings, backend, count_tokens)
 
 
 def _settings(

@@ -5,7 +5,7 @@ from .addresses import DEFAULT_SESSION_KEY, address, address_of
 from .batch import admit_batch, commit_turn, ingest_batch
 from .file_reading import FileDescription, describe_file
 from .normalise import message_from_entry, message_from_object
-from .results import BootstrapResult, CommitResult, IngestResult, TurnResult
+from .results import BootstrapResult, CommitResult, IngestResult
 from .services import Services, services_of
 from .session_file import ingest_transcript
 from .session_patterns import SessionPolicy
@@ -19,7 +19,6 @@ __all__ = [
     "IngestResult",
     "Services",
     "SessionPolicy",
-    "TurnResult",
     "address",
     "address_of",
     "admit_batch",

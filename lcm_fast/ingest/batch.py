@@ -48,6 +48,7 @@ def ingest_batch(
         is_covered=is_covered,
         thresholds=services.thresholds,
         revision_of=revision_of,
+        debt=services.debt,
     )
     outcome = services.store.append(address, batch, _packed(services, batch.messages))
     return _result(outcome, address)
@@ -72,13 +73,17 @@ def commit_turn(
         received_at=services.now(),
         commit=Commit(advancement_key, payload),
         revision_of=revision_of,
+        debt=services.debt,
     )
     outcome = services.store.append(address, batch, _packed(services, normalised))
     status: Literal["committed", "duplicate"] = "committed"
     if outcome.is_repeated_commit:
         status = "duplicate"
     return CommitResult(
-        status, advancement_key, **_counts(outcome), session_key=address.session_key
+        status=status,
+        advancement_key=advancement_key,
+        session_key=address.session_key,
+        **_counts(outcome),
     )
 
 
@@ -97,6 +102,7 @@ def admit_batch(services: Services, batch_id: str) -> IngestResult:
         messages=_normalised(services, values, address),
         received_at=services.now(),
         revision_of=revision_of,
+        debt=services.debt,
     )
     outcome = services.store.admit(batch_id, address, batch, _packed(services, batch.messages))
     return _result(outcome, address)
@@ -146,4 +152,5 @@ def _counts(outcome: AppendOutcome) -> dict[str, Any]:
         "message_ids": outcome.message_ids,
         "tokens": outcome.tokens,
         "conversation_id": outcome.conversation_id,
+        "is_over_threshold": outcome.is_in_debt,
     }

@@ -85,6 +85,7 @@ class Reading:
     abandoned: int = 0
     carried_count: int = 0
     tokens: int = 0
+    is_over_threshold: bool = False
 
     def __post_init__(self) -> None:
         self.end = self.start.offset
@@ -139,6 +140,7 @@ class Reading:
         self.duplicates += outcome.duplicates
         self.revised += outcome.revised
         self.tokens += outcome.tokens
+        self.is_over_threshold = outcome.is_in_debt
         self.flushes += 1
         self.last_body = self.messages[-1].body if self.messages else self.last_body
         self.messages, self.carried = [], []
@@ -170,6 +172,7 @@ class Reading:
             pending_bytes=report.pending_bytes,
             bytes_read=report.bytes_read,
             reason=reason,
+            is_over_threshold=self.is_over_threshold,
             duration_ms=duration_ms,
         )
 
@@ -214,6 +217,7 @@ class Reading:
             before=start.before if not self.flushes else None,
             in_transcript=start.in_transcript,
             revision_of=revision_of,
+            debt=self.services.debt if self.is_complete else None,
         )
 
     def _carry(self, entry: SessionEntry) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from ..types import UnreadableSpan
 
-__all__ = ["BootstrapResult", "CommitResult", "IngestResult", "TurnResult"]
+__all__ = ["BootstrapResult", "CommitResult", "IngestResult"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,8 @@ class IngestResult:
         Tokens of their content.
     reason
         Why nothing was stored, when the session is excluded from storing.
+    is_over_threshold
+        The conversation is in compaction debt: `maintain`, or the worker, is to compact it.
     """
 
     ingested: int = 0
@@ -37,14 +39,15 @@ class IngestResult:
     conversation_id: int | None = None
     session_key: str | None = None
     reason: str | None = None
+    is_over_threshold: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
         return asdict(self)
 
 
-@dataclass(frozen=True, slots=True)
-class CommitResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitResult(IngestResult):
     """What committing a turn did; the counts as in `IngestResult`.
 
     Attributes
@@ -56,19 +59,6 @@ class CommitResult:
 
     status: Literal["committed", "duplicate", "skipped"]
     advancement_key: str
-    ingested: int = 0
-    duplicates: int = 0
-    quarantined: int = 0
-    revised: int = 0
-    message_ids: list[int] = field(default_factory=list)
-    tokens: int = 0
-    conversation_id: int | None = None
-    session_key: str | None = None
-    reason: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +85,8 @@ class BootstrapResult:
         Why no more was stored, or what was special about it.
     is_frozen
         The file is held back: it repeats what is stored, in a form that cannot be told from new.
+    is_over_threshold
+        As in `IngestResult`.
     """
 
     session_key: str | None
@@ -113,6 +105,7 @@ class BootstrapResult:
     bytes_read: int = 0
     reason: str | None = None
     is_frozen: bool = False
+    is_over_threshold: bool = False
     duration_ms: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
@@ -122,16 +115,3 @@ class BootstrapResult:
             for span in self.unreadable_spans
         ]
         return {**asdict(self), "unreadable_spans": spans}
-
-
-@dataclass(frozen=True, slots=True)
-class TurnResult:
-    """What a turn did: what its transcript held (None without one), and what its messages added."""
-
-    transcript: BootstrapResult | None
-    batch: IngestResult
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fields as plain values."""
-        transcript = self.transcript.to_dict() if self.transcript else None
-        return {"transcript": transcript, "batch": self.batch.to_dict()}

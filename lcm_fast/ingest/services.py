@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..config import Config
-from ..store import FloodThresholds, PayloadFolder, Store
+from ..store import DebtTerms, FloodThresholds, PayloadFolder, Store
 from .large_payloads import LargePayloads
 from .normalise import CountTokens, Show
 
@@ -25,6 +25,8 @@ class Services:
         Of the flood guard on live batches.
     prunes_heartbeats
         Whether heartbeat turns are kept out of the view.
+    debt
+        When a conversation is in compaction debt after what is stored; None never.
     show
         Gives large payloads files of their own.
     fork_max_tokens
@@ -38,6 +40,7 @@ class Services:
     prunes_heartbeats: bool
     fork_max_tokens: int
     show: Show
+    debt: DebtTerms | None = None
 
 
 def services_of(

@@ -3,8 +3,11 @@
 
 from .branches import ABANDONED_BRANCH
 from .connection import BUSY_TIMEOUT_MS, Durability
+from .debt import NO_FACTS, CallFacts, Debt, DebtTerms, Settlement
 from .files import private_file
 from .frontier import MESSAGE, ROLE_CODES, SUMMARY, Frontier
+from .leases import owner_name
+from .map_jobs import MapItem, NewJob
 from .openclaw_agent import AgentSession, OpenClawAgentDatabase
 from .payload_files import PayloadFolder
 from .rows import (
@@ -24,6 +27,7 @@ from .rows import (
     StoredSummary,
 )
 from .schema import SCHEMA_VERSION
+from .spending import Guard, ModelUsage, SummarizerCall
 from .store import Store
 from .writer import WriterStats
 
@@ -31,6 +35,7 @@ __all__ = [
     "ABANDONED_BRANCH",
     "BUSY_TIMEOUT_MS",
     "MESSAGE",
+    "NO_FACTS",
     "ROLE_CODES",
     "SCHEMA_VERSION",
     "SUMMARY",
@@ -38,22 +43,32 @@ __all__ = [
     "AgentSession",
     "AppendOutcome",
     "Batch",
+    "CallFacts",
     "CarriedEntry",
     "Commit",
     "Conversation",
     "Cursor",
+    "Debt",
+    "DebtTerms",
     "Durability",
     "FloodThresholds",
     "Frontier",
+    "Guard",
+    "MapItem",
+    "ModelUsage",
+    "NewJob",
     "NewSummary",
     "OpenClawAgentDatabase",
     "PayloadFolder",
     "QuarantinedBatch",
+    "Settlement",
     "Source",
     "Store",
     "StoredFile",
     "StoredMessage",
     "StoredSummary",
+    "SummarizerCall",
     "WriterStats",
+    "owner_name",
     "private_file",
 ]

@@ -19,6 +19,7 @@ from . import (
     commits,
     conversations,
     cursors,
+    debt,
     known_rows,
     large_files,
     links,
@@ -62,11 +63,21 @@ def append(
     places, follow = storing.places_of_carried(), storing.is_anchored
     carried.keep(db, number, batch, places, codec, follow=follow)
     carried.keep_twins(db, number, batch, known.twins, storing.seq_before, codec)
-    storing.count()
+    frontier_tokens = storing.count(moved)
     if batch.commit is not None:
         commits.note(db, number, batch.commit, batch.received_at)
     storing.move_cursor()
-    return storing.outcome(moved=moved, revised=revised)
+    is_in_debt = _leave_in_debt(db, number, batch, frontier_tokens)
+    return storing.outcome(moved=moved, revised=revised, is_in_debt=is_in_debt)
+
+
+def _leave_in_debt(db: apsw.Connection, number: int, batch: Batch, frontier_tokens: int) -> bool:
+    """Note what the host told of its model call; tell whether the threshold is crossed."""
+    if batch.debt is None:
+        return False
+    if not batch.debt.facts.is_empty:
+        debt.note_facts(db, number, batch.debt.facts, batch.received_at)
+    return debt.request(db, number, frontier_tokens, batch.debt, batch.received_at)
 
 
 def _repeated(conversation_id: int, batch: Batch) -> AppendOutcome:
@@ -102,7 +113,6 @@ class _Storing:
     shown_tokens: int = 0
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     items: list[tuple[Any, ...]] = field(default_factory=list)
-
     transcript_id: int | None = None
 
     def __post_init__(self) -> None:
@@ -317,11 +327,14 @@ class _Storing:
         """Return the seq after which each of the batch's carried entries stands."""
         return [self.seq_before(entry.after) for entry in self.batch.carried]
 
-    def count(self) -> None:
-        """Add what is new to the conversation's counters."""
+    def count(self, moved: int) -> int:
+        """Add what is new to the conversation's counters; return the frontier's tokens.
+
+        `moved` rows have changed between being in the view and not.
+        """
         if not self.new and not self.is_reordered:
-            return
-        self.db.execute(
+            return self._frontier_tokens() if moved else self.conversation.frontier_tokens
+        rows = self.db.execute(
             "UPDATE conversations SET last_seq = :last_seq,"
             " message_count = message_count + :n, message_tokens = message_tokens + :tokens,"
             " excluded_count = excluded_count + :excluded,"
@@ -329,7 +342,7 @@ class _Storing:
             " frontier_tokens = frontier_tokens + :shown,"
             " view_revision = view_revision + :reordered,"
             " last_ingest_at = CASE WHEN :n THEN :now ELSE last_ingest_at END, updated_at = :now"
-            " WHERE conversation_id = :id",
+            " WHERE conversation_id = :id RETURNING frontier_tokens",
             {
                 "last_seq": self.last_seq,
                 "n": len(self.new),
@@ -342,6 +355,14 @@ class _Storing:
                 "id": self.conversation.conversation_id,
             },
         )
+        return int(next(rows)[0])
+
+    def _frontier_tokens(self) -> int:
+        rows = self.db.execute(
+            "SELECT frontier_tokens FROM conversations WHERE conversation_id = ?",
+            (self.conversation.conversation_id,),
+        )
+        return int(next(rows)[0])
 
     def move_cursor(self) -> None:
         """Put the transcript's cursor behind the batch's last row."""
@@ -350,7 +371,7 @@ class _Storing:
         cursor = self.batch.cursor.behind(self._last_row())
         cursors.move(self.db, self.transcript_id, cursor, self.batch.received_at)
 
-    def outcome(self, *, moved: int, revised: int) -> AppendOutcome:
+    def outcome(self, *, moved: int, revised: int, is_in_debt: bool) -> AppendOutcome:
         """Return what was done."""
         return AppendOutcome(
             conversation_id=self.conversation.conversation_id,
@@ -361,6 +382,7 @@ class _Storing:
             quarantined=self.quarantined,
             revised=revised,
             last=self._last_row(),
+            is_in_debt=is_in_debt,
         )
 
     def _last_row(self) -> int | None:

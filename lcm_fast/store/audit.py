@@ -49,9 +49,18 @@ ORDINALS = (
     " WHERE s.conversation_id <> i.conversation_id OR s.depth <> i.depth"
 )
 _WITHOUT_SOURCES = (
-    "SELECT summary_id || ' has no sources' FROM summaries s"
-    " WHERE NOT EXISTS (SELECT 1 FROM summary_messages e WHERE e.summary_id = s.summary_id)"
+    "SELECT summary_id || ' has no sources' FROM summaries s WHERE replaced_by IS NULL"
+    " AND NOT EXISTS (SELECT 1 FROM summary_messages e WHERE e.summary_id = s.summary_id)"
     " AND NOT EXISTS (SELECT 1 FROM summary_parents e WHERE e.summary_id = s.summary_id)"
+)
+_REPLACED = (
+    "SELECT s.summary_id || ' was replaced and is still in use' FROM summaries s"
+    " WHERE replaced_by IS NOT NULL AND ("
+    " EXISTS (SELECT 1 FROM summary_messages e WHERE e.summary_id = s.summary_id)"
+    " OR EXISTS (SELECT 1 FROM summary_parents e"
+    "  WHERE s.summary_id IN (e.summary_id, e.parent_summary_id))"
+    " OR EXISTS (SELECT 1 FROM context_items i WHERE i.summary_id = s.summary_id)"
+    " OR NOT EXISTS (SELECT 1 FROM summaries n WHERE n.summary_id = s.replaced_by))"
 )
 _WRONG_DEPTH = (
     "SELECT s.summary_id || ' at depth ' || s.depth || ' has a source at depth ' || p.depth"
@@ -62,14 +71,34 @@ _SHARED_SOURCE = (
     "SELECT parent_summary_id || ' is a source ' || count(*) || ' times'"
     " FROM summary_parents GROUP BY parent_summary_id HAVING count(*) > 1"
 )
-_WRONG_DESCENDANTS = (
-    "SELECT summary_id || ' counts ' || descendant_count || ' descendants, has ' || found FROM ("
-    " SELECT s.summary_id, s.descendant_count, coalesce(sum(1 + p.descendant_count), 0) AS found"
-    " FROM summaries s LEFT JOIN summary_parents e USING (summary_id)"
-    " LEFT JOIN summaries p ON p.summary_id = e.parent_summary_id GROUP BY s.summary_id)"
-    " WHERE descendant_count <> found"
+# column of a condensed summary -> what its sources say it is
+_FROM_SOURCES = {
+    "descendant_count": "sum(1 + p.descendant_count)",
+    "descendant_token_count": "sum(p.token_count + p.descendant_token_count)",
+    "source_message_token_count": "sum(p.source_message_token_count)",
+    "earliest_at": "min(coalesce(p.earliest_at, p.created_at))",
+    "latest_at": "max(coalesce(p.latest_at, p.created_at))",
+}
+_WRONG_SUMS = " UNION ALL ".join(
+    f"SELECT summary_id || ' has {name} ' || {name} || ', not ' || found FROM ("
+    f" SELECT s.summary_id, s.{name}, {recount} AS found FROM summaries s"
+    " JOIN summary_parents e USING (summary_id)"
+    " JOIN summaries p ON p.summary_id = e.parent_summary_id GROUP BY s.summary_id)"
+    f" WHERE {name} IS NOT found"
+    for name, recount in _FROM_SOURCES.items()
 )
-EDGES = " UNION ALL ".join((_WITHOUT_SOURCES, _WRONG_DEPTH, _SHARED_SOURCE, _WRONG_DESCENDANTS))
+_WRONG_LEAF = (
+    "SELECT summary_id || ' counts ' || source_message_token_count || ' source tokens and '"
+    " || descendant_count || ' descendants, has ' || found || ' and 0' FROM ("
+    " SELECT s.summary_id, s.source_message_token_count, s.descendant_count,"
+    " s.descendant_token_count, sum(m.wire_tokens) AS found FROM summaries s"
+    " JOIN summary_messages USING (summary_id) JOIN messages m USING (message_id)"
+    " GROUP BY s.summary_id) WHERE source_message_token_count <> found"
+    " OR descendant_count <> 0 OR descendant_token_count <> 0"
+)
+EDGES = " UNION ALL ".join(
+    (_WITHOUT_SOURCES, _REPLACED, _WRONG_DEPTH, _SHARED_SOURCE, _WRONG_SUMS, _WRONG_LEAF)
+)
 
 # counter of a conversation -> how it is counted anew
 _RECOUNTS = {
@@ -84,8 +113,16 @@ _RECOUNTS = {
     "covered_source_tokens": (
         "coalesce(sum(wire_tokens), 0) FROM messages JOIN summary_messages USING (message_id)"
     ),
-    "leaf_count": "count(*) FILTER (WHERE kind = 'leaf') FROM summaries",
-    "condensed_count": "count(*) FILTER (WHERE kind = 'condensed') FROM summaries",
+    "leaf_count": ("count(*) FILTER (WHERE kind = 'leaf' AND replaced_by IS NULL) FROM summaries"),
+    "condensed_count": (
+        "count(*) FILTER (WHERE kind = 'condensed' AND replaced_by IS NULL) FROM summaries"
+    ),
+    "fallback_count": (
+        "count(*) FILTER (WHERE level = 'fallback' AND replaced_by IS NULL) FROM summaries"
+    ),
+    "truncated_count": (
+        "count(*) FILTER (WHERE truncated = 1 AND replaced_by IS NULL) FROM summaries"
+    ),
 }
 COUNTERS = " UNION ALL ".join(
     f"SELECT 'conversation ' || number || ' has {name} ' || {name} || ', not ' || found FROM ("

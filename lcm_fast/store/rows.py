@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from ..types import LargeFile, Message, Role
+from .debt import DebtTerms
 
 __all__ = [
     "Address",
@@ -149,6 +150,8 @@ class Batch:
     revision_of
         Given a stored message's bytes and a message at its place: in which way the message is
         another form of it, "" when it is the same throughout, None when it is another message.
+    debt
+        When the conversation is in compaction debt afterwards; None never.
     """
 
     messages: list[Message]
@@ -163,6 +166,7 @@ class Batch:
     commit: Commit | None = None
     in_transcript: Callable[[str], bool] = lambda entry_id: False
     revision_of: FindRevision = lambda raw, message: None
+    debt: DebtTerms | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +174,7 @@ class AppendOutcome:
     """What an append did.
 
     `message_ids` are those of the new messages, in order; `last` is the row of the batch's last
-    message, stored now or before.
+    message, stored now or before. `is_in_debt` tells whether it is over its threshold now.
     """
 
     conversation_id: int
@@ -182,6 +186,7 @@ class AppendOutcome:
     revised: int = 0
     last: int | None = None
     is_repeated_commit: bool = False
+    is_in_debt: bool = False
 
 
 class QuarantinedBatch(msgspec.Struct, frozen=True):
@@ -225,7 +230,10 @@ class StoredMessage(msgspec.Struct, frozen=True):
 
 
 class StoredSummary(msgspec.Struct, frozen=True):
-    """A summary as the view has it; `source_ids` are summaries it was condensed from."""
+    """A summary as the view has it; `source_ids` are summaries it was condensed from.
+
+    A fallback that a proper one stands for now has its id in `replaced_by`, and no sources.
+    """
 
     summary_id: str
     conversation_id: int
@@ -243,6 +251,8 @@ class StoredSummary(msgspec.Struct, frozen=True):
     level: str
     truncated: bool
     file_ids: list[str]
+    redo_attempts: int = 0
+    replaced_by: str | None = None
     source_ids: list[str] = []
 
 

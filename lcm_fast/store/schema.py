@@ -442,5 +442,15 @@ CREATE TABLE summarizer_guards (
   reason TEXT NOT NULL DEFAULT '',
   updated_at TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX map_jobs_state ON map_jobs (state, created_at);
+-- what each model was asked and used, so that status need not count calls
+CREATE TABLE summarizer_usage (
+  model TEXT PRIMARY KEY,
+  calls INTEGER NOT NULL,
+  failed INTEGER NOT NULL,
+  input_tokens INTEGER NOT NULL,
+  output_tokens INTEGER NOT NULL,
+  last_called_at TEXT NOT NULL,
+  last_failure TEXT
+) STRICT, WITHOUT ROWID;
+ALTER TABLE map_items ADD COLUMN lease_owner TEXT;
 """

@@ -16,12 +16,12 @@ import apsw
 from ..errors import PlanStaleError
 from .rows import NewSummary, StoredSummary
 
-__all__ = ["by_id", "page", "publish"]
+__all__ = ["by_id", "insert", "page", "publish"]
 
 _COLUMNS = (
     "summary_id, conversation_id, kind, depth, content, token_count, earliest_at, latest_at,"
     " descendant_count, descendant_token_count, source_message_token_count, created_at, model,"
-    " level, truncated, file_ids"
+    " level, truncated, file_ids, redo_attempts, replaced_by"
 )
 
 
@@ -35,7 +35,8 @@ def publish(db: apsw.Connection, conversation_id: int, new: NewSummary) -> tuple
         The context items it was planned to replace are not there any more; nothing is changed.
     """
     replaced = _check_plan(db, conversation_id, new)
-    _insert_summary(db, new)
+    insert(db, new.summary)
+    _insert_edges(db, new)
     db.execute(
         "DELETE FROM context_items WHERE conversation_id = ? AND ordinal BETWEEN ? AND ?",
         (conversation_id, new.first_ordinal, new.last_ordinal),
@@ -78,12 +79,13 @@ def page(
     db: apsw.Connection, conversation_id: int, *, after: tuple[str, str], limit: int
 ) -> list[StoredSummary]:
     """Return up to `limit` summaries of a conversation after (created_at, summary_id), oldest
-    first."""
+    first; those that were replaced are left out."""
     ids = [
         str(summary_id)
         for (summary_id,) in db.execute(
             "SELECT summary_id FROM summaries"
             " WHERE conversation_id = ? AND (created_at, summary_id) > (?, ?)"
+            " AND replaced_by IS NULL"
             " ORDER BY created_at, summary_id LIMIT ?",
             (conversation_id, *after, limit),
         )
@@ -109,11 +111,10 @@ def _check_plan(db: apsw.Connection, conversation_id: int, new: NewSummary) -> t
     return len(rows), sum(tokens for _, _, tokens in rows)
 
 
-def _insert_summary(db: apsw.Connection, new: NewSummary) -> None:
-    summary = new.summary
+def insert(db: apsw.Connection, summary: StoredSummary) -> None:
+    """Insert a summary's row, without its edges."""
     db.execute(
-        f"INSERT INTO summaries ({_COLUMNS})"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO summaries ({_COLUMNS}) VALUES ({', '.join('?' * len(_COLUMNS.split(',')))})",
         (
             summary.summary_id,
             summary.conversation_id,
@@ -131,8 +132,14 @@ def _insert_summary(db: apsw.Connection, new: NewSummary) -> None:
             summary.level,
             int(summary.truncated),
             json.dumps(summary.file_ids),
+            summary.redo_attempts,
+            summary.replaced_by,
         ),
     )
+
+
+def _insert_edges(db: apsw.Connection, new: NewSummary) -> None:
+    summary = new.summary
     db.executemany(
         "INSERT INTO summary_messages VALUES (?, ?, ?)",
         [(summary.summary_id, message_id, at) for at, message_id in enumerate(new.message_ids)],

@@ -15,6 +15,7 @@ from .escalation import (
     summarise_with_escalation,
 )
 from .extractive import ExtractiveSummarizer
+from .prompts import Prompt, build_prompt
 from .protocol import (
     SummarizeFunction,
     Summarizer,
@@ -30,6 +31,7 @@ from .sanitise import (
     sanitise_message,
     sanitise_summary,
 )
+from .shortening import bounded_request
 from .source_text import (
     SourceItem,
     SourceRole,
@@ -43,6 +45,7 @@ __all__ = [
     "FALLBACK_MODEL",
     "TEXTLESS_MODEL",
     "ExtractiveSummarizer",
+    "Prompt",
     "SourceItem",
     "SourceRole",
     "SummarizeFunction",
@@ -51,6 +54,8 @@ __all__ = [
     "SummaryRequest",
     "SummaryResponse",
     "as_summarizer",
+    "bounded_request",
+    "build_prompt",
     "clean_text",
     "condensed_target_tokens",
     "extract_text",

@@ -2,22 +2,23 @@
 
 Carries rules J1 to J6 and L6 of the compaction behaviour with decisions 6 and 8: normal, then
 aggressive, then the deterministic fallback; a hard cap on whatever is accepted. Calls the
-summariser, so nothing that is locked may call it. A summariser that raises ends the attempt: its
-failure is never stored as a summary.
+summariser, so nothing that is locked may call it. A summariser that answers nothing usable has
+had its attempt; any other failure ends the request, and none is ever stored as a summary.
 """
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable
 from typing import Literal
 
 import msgspec
 
-from ..errors import SummarizerError
+from ..errors import SummarizerContentError
+from .calls import as_response
 from .fallback import cut_to_tokens, fallback_text, textless_note
-from .protocol import Summarizer, SummaryRequest, SummaryResponse
+from .models.failures import as_summarizer_error
+from .protocol import Summarizer, SummaryRequest
 from .tagged_blocks import strip_reasoning
 
 __all__ = [
@@ -103,6 +104,7 @@ def summarise_with_escalation(
     max_overage_factor: float,
     fallback_max_tokens: int,
     aggressive_target_tokens: int | None = None,
+    max_tokens: int | None = None,
 ) -> Summary:
     """Summarise a request; whatever the summariser returns, the result is smaller than its source.
 
@@ -120,18 +122,23 @@ def summarise_with_escalation(
         Upper limit of the deterministic fallback.
     aggressive_target_tokens
         Target of the second attempt; derived from the request's own when None.
+    max_tokens
+        Size that the summary must not exceed, at least 1, so that it fits where its sources were;
+        None where smaller than its source is small enough.
 
     Returns
     -------
     Summary
-        With `token_count` below `input_tokens`. Items without any text give a one-line note at
+        With `token_count` below `input_tokens` and at most `max_tokens`, unless that is too little
+        to say how many messages there were. Items without any text give a one-line note at
         level ``"normal"`` without a call: there is nothing a better summariser could add.
 
     Raises
     ------
     SummarizerError
         The summariser raised, or returned something that is neither text nor a `SummaryResponse`;
-        the cause is chained. `KeyboardInterrupt` and other interrupts pass.
+        the cause is chained. `SummarizerContentError` counts as an empty answer.
+        `KeyboardInterrupt` and other interrupts pass.
     ValueError
         The request has no items.
     """
@@ -142,18 +149,23 @@ def summarise_with_escalation(
         note = textless_note(request)
         return Summary(note, count_tokens(note), "normal", TEXTLESS_MODEL, input_tokens=0)
     input_tokens = max(1, count_tokens(source))
+    most = input_tokens - 1 if max_tokens is None else min(input_tokens - 1, max_tokens)
     problems: list[str] = []
-    for attempt in _attempts(request, input_tokens, aggressive_target_tokens):
-        text, model = _ask(summarizer, attempt)
+    for attempt in _attempts(request, input_tokens, aggressive_target_tokens, max_tokens):
+        try:
+            text, model = _ask(summarizer, attempt)
+        except SummarizerContentError as error:
+            problems.append(f"{attempt.level} result: {error.detail}")
+            continue
         tokens = count_tokens(text)
-        if text and tokens < input_tokens:
+        if text and tokens <= most:
             limit = math.ceil(attempt.target_tokens * max_overage_factor)
             problems += _length_problem(attempt, model, tokens)
             accepted = Summary(text, tokens, attempt.level, model, input_tokens)
             return _capped(accepted, limit, problems, count_tokens)
-        problems.append(_refusal(attempt.level, model, tokens, input_tokens))
+        problems.append(_refusal(attempt.level, model, tokens, input_tokens, most))
     text, truncated = fallback_text(
-        request, source, count_tokens=count_tokens, max_tokens=fallback_max_tokens
+        request, source, count_tokens=count_tokens, max_tokens=fallback_max_tokens, room_tokens=most
     )
     problem = "; ".join(problems)
     tokens = count_tokens(text)
@@ -161,47 +173,47 @@ def summarise_with_escalation(
 
 
 def _attempts(
-    request: SummaryRequest, input_tokens: int, aggressive_target: int | None
+    request: SummaryRequest,
+    input_tokens: int,
+    aggressive_target: int | None,
+    max_tokens: int | None,
 ) -> list[SummaryRequest]:
-    if request.level == "aggressive":
-        return [request]
-    if aggressive_target is None:
-        aggressive_target = request.target_tokens
-        if request.kind == "leaf":
-            aggressive_target = leaf_target_tokens(input_tokens, aggressive_target, "aggressive")
-    aggressive = msgspec.structs.replace(
-        request, level="aggressive", target_tokens=aggressive_target
-    )
-    return [request, aggressive]
+    attempts = [request]
+    if request.level == "normal":
+        if aggressive_target is None:
+            aggressive_target = request.target_tokens
+            if request.kind == "leaf":
+                longest = request.target_tokens
+                aggressive_target = leaf_target_tokens(input_tokens, longest, "aggressive")
+        attempts.append(
+            msgspec.structs.replace(request, level="aggressive", target_tokens=aggressive_target)
+        )
+    if max_tokens is None:
+        return attempts
+    return [
+        msgspec.structs.replace(attempt, target_tokens=min(attempt.target_tokens, max_tokens))
+        for attempt in attempts
+    ]
 
 
 def _ask(summarizer: Summarizer, request: SummaryRequest) -> tuple[str, str]:
     """Return the answer, without reasoning a model left in it, and the model that gave it."""
     try:
         answer = summarizer.summarize(request)
-    except SummarizerError:
-        raise
     except Exception as cause:
-        raise SummarizerError(
-            f"summarizer {summarizer.name}: {type(cause).__name__}: {cause}",
-            hint="nothing was stored; compaction tries again later",
-        ) from cause
-    if isinstance(answer, str):
-        return strip_reasoning(answer), summarizer.name
-    if isinstance(answer, SummaryResponse) and isinstance(answer.text, str):
-        return strip_reasoning(answer.text), answer.model or summarizer.name
-    if inspect.iscoroutine(answer):
-        answer.close()
-    raise SummarizerError(
-        f"summarizer {summarizer.name}: returned {type(answer).__name__}, not text",
-        hint="return str or SummaryResponse",
-    )
+        error = as_summarizer_error(cause, summarizer.name)
+        if error is cause:
+            raise
+        raise error from cause
+    response = as_response(answer, summarizer.name)
+    return strip_reasoning(response.text), response.model
 
 
-def _refusal(level: str, model: str, tokens: int, input_tokens: int) -> str:
+def _refusal(level: str, model: str, tokens: int, input_tokens: int, most: int) -> str:
     if not tokens:
         return f"{level} result of {model} was empty"
-    return f"{level} result of {model} has {tokens} tokens, its source {input_tokens}"
+    told = f"{level} result of {model} has {tokens} tokens, its source {input_tokens}"
+    return told if most == input_tokens - 1 else f"{told}, the room for it {most}"
 
 
 def _length_problem(request: SummaryRequest, model: str, tokens: int) -> list[str]:

@@ -26,7 +26,12 @@ _SMALLEST_QUOTE = 12
 
 
 def fallback_text(
-    request: SummaryRequest, source: str, *, count_tokens: Callable[[str], int], max_tokens: int
+    request: SummaryRequest,
+    source: str,
+    *,
+    count_tokens: Callable[[str], int],
+    max_tokens: int,
+    room_tokens: int | None = None,
 ) -> tuple[str, bool]:
     """Return the deterministic summary of a request, and whether it leaves out some of the source.
 
@@ -40,6 +45,8 @@ def fallback_text(
         Estimator of the result's size.
     max_tokens
         Upper limit of the result, note included; below 64 the default of 512 applies.
+    room_tokens
+        What there is room for, however little; by default one less than the source.
 
     Complexity
     ----------
@@ -47,7 +54,7 @@ def fallback_text(
     """
     source_tokens = count_tokens(source)
     limit = max_tokens if max_tokens >= _SMALLEST_LIMIT else _DEFAULT_LIMIT
-    limit = min(limit, source_tokens - 1)
+    limit = min(limit, source_tokens - 1 if room_tokens is None else room_tokens)
     sanitised, omitted = remove_directives(source)
     note = f"[Truncated from {source_tokens} tokens]"
     if omitted:

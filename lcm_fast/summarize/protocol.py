@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Literal, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Literal, Protocol, cast, runtime_checkable
 
 import msgspec
 
 from ..errors import ConfigError
 from .source_text import SourceItem, render_source
+
+if TYPE_CHECKING:
+    from .prompts import Prompt
 
 __all__ = [
     "SummarizeFunction",
@@ -61,6 +64,13 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The sources as one text with time and role headers; rendered at each access."""
         return render_source(self.items, self.timezone)
+
+    @property
+    def prompt(self) -> Prompt:
+        """The request as a prompt for a language model; built at each access."""
+        from .prompts import build_prompt  # noqa: PLC0415 - prompts follow notes, which read requests
+
+        return build_prompt(self)
 
 
 class SummaryResponse(msgspec.Struct, frozen=True):

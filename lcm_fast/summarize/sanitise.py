@@ -78,9 +78,8 @@ def sanitise_message(text: str, *, injected_tags: Sequence[str] = ()) -> str:
     Linear in the length of the text.
     """
     extracted = extract_text(text)
-    if not injected_tags:
-        return extracted
-    return extract_text(strip_injected_context(extracted, injected_tags))
+    stripped = strip_injected_context(extracted, injected_tags)
+    return extracted if stripped == extracted else extract_text(stripped)
 
 
 def sanitise_summary(text: str) -> str:
@@ -98,8 +97,10 @@ def clean_text(text: str) -> str:
     """
     if ";base64," in text.casefold():
         text = _DATA_URL.sub(MEDIA_OMITTED, text)
-    lines = (line.rstrip() for line in text.split("\n"))
-    return "\n".join(line for line in lines if line and not _is_payload(line)).strip()
+    lines = [line for part in text.split("\n") if (line := part.rstrip())]
+    if "MEDIA:/" in text or any(len(line) >= _BINARY_LINE_LENGTH for line in lines):
+        lines = [line for line in lines if not _is_payload(line)]
+    return "\n".join(lines).strip()
 
 
 def extract_text(content: str) -> str:

@@ -108,8 +108,9 @@ def strip_injected_context(text: str, tags: Sequence[str]) -> str:
     """
     if not tags:
         return text
-    for tag in tags:
-        text = _without_blocks(text, tag)
+    if "</" in text:
+        for tag in tags:
+            text = _without_blocks(text, tag)
     return _UNTRUSTED_HEADER.sub("", text).strip()
 
 

@@ -14,6 +14,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 __all__ = ["format_range", "format_time", "local_time", "zone_label"]
 
 _NORTH_AMERICAN = re.compile(r"(?:E|C|M|P|AK|H|A|N)[SD]T")
+# As the store keeps times; no other is rendered without being read.
+_STORED_TIME = re.compile(
+    r"[12]\d{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z",
+    re.ASCII,
+)
 _ALIASES_OF_UTC = frozenset(["", "UTC", "GMT", "Etc/UTC", "Etc/GMT", "Etc/UCT", "Zulu", "Etc/Zulu"])
 
 
@@ -53,6 +58,8 @@ def format_time(iso: str | None, zone: str) -> str | None:
     >>> format_time("2026-03-01T00:05:00Z", "Asia/Shanghai")
     '2026-03-01 08:05 GMT+8'
     """
+    if iso is not None and zone == "UTC" and _STORED_TIME.fullmatch(iso):
+        return f"{iso[:10]} {iso[11:16]} UTC"
     moment = local_time(iso, zone)
     return None if moment is None else f"{_minute(moment)} {zone_label(moment)}"
 

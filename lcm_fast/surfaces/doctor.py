@@ -161,7 +161,7 @@ _CHECKS = (
         "fallback_summaries",
         lambda store, _: store.audit(audit.FALLBACKS),
         "no summary is a deterministic fallback",
-        "the summariser gave nothing usable for these; their messages are whole in the record",
+        "`lcm-fast maintain` has them written anew; their messages are whole in the record",
     ),
     _Question(
         "truncated_summaries",

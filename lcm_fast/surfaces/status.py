@@ -10,17 +10,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from .._version import __version__
 from ..config import Config, load_config
 from ..engine import Engine
 from ..kernels import IMPLEMENTATION, MISSING
-from ..store import SCHEMA_VERSION, Conversation, Store
+from ..store import SCHEMA_VERSION, Conversation, Debt, Guard, Store
+from ..summarize import ExtractiveSummarizer
 
 __all__ = ["Status", "ingest_command", "look_at", "status", "unread_transcripts"]
 
 _CONVERSATIONS_SHOWN = 50
 _TRANSCRIPTS_LOOKED_AT = 200
 _FROZEN_SHOWN = 20
+_DEBTS_SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class Status:
     maintenance: dict[str, Any]
     ingest: dict[str, Any]
     search: dict[str, Any]
+    summarizer: dict[str, Any]
     summary_health: dict[str, int]
     config_sources: dict[str, str]
     problems: list[dict[str, str]]
@@ -72,7 +77,8 @@ def status(
     Complexity: linear in the number of conversations.
     """
     with look_at(engine_or_path, config) as (store, settings):
-        return _status(store, settings, session_key)
+        name = engine_or_path.summarizer_name if isinstance(engine_or_path, Engine) else None
+        return _status(store, settings, session_key, name or _configured_summarizer(settings))
 
 
 @contextmanager
@@ -112,13 +118,26 @@ def ingest_command(path: str, session_key: str | None) -> str:
     return shlex.join(["lcm-fast", "ingest", path, *which])
 
 
-def _status(store: Store, config: Config, session_key: str | None) -> Status:
+def _configured_summarizer(config: Config) -> str:
+    """Name what a configuration has summaries made by; the models in the order they are tried."""
+    if config.summary_command:
+        return config.summary_command
+    if not config.summary_model:
+        return ExtractiveSummarizer.name
+    first = "/".join(filter(None, [config.summary_provider, config.summary_model]))
+    return ", ".join([first, *("/".join(pair) for pair in config.fallback_providers)])
+
+
+def _status(store: Store, config: Config, session_key: str | None, summarizer_name: str) -> Status:
     sums = store.totals()
     work = store.work_state()
     writes = store.writer_stats()
     size, log = store.size_bytes
     frozen = store.frozen(_FROZEN_SHOWN)
+    debts = store.debts(limit=_DEBTS_SHOWN)
+    guards = [guard for guard in store.guards().values() if guard.open_until]
     problems = _problems(config, sums, frozen, unread_transcripts(store))
+    problems += _compaction_problems(debts, guards)
     shown = store.recent_conversations(limit=_CONVERSATIONS_SHOWN, session_key=session_key)
     return Status(
         ok=not any(problem["severity"] == "error" for problem in problems),
@@ -134,7 +153,10 @@ def _status(store: Store, config: Config, session_key: str | None) -> Status:
         },
         totals=_totals(sums),
         conversations=[_conversation(conversation) for conversation in shown],
-        maintenance={key: work[key] for key in ("pending", "running", "last_failure")},
+        maintenance={
+            **{key: work[key] for key in ("pending", "running", "last_failure")},
+            "debts": [_debt(debt) for debt in debts],
+        },
         ingest={
             "last_at": work["last_ingest_at"],
             "frozen": work["frozen"],
@@ -143,6 +165,11 @@ def _status(store: Store, config: Config, session_key: str | None) -> Status:
             "longest_wait_ms": writes.longest_wait_ms,
         },
         search={"pending": work["unindexed"]},
+        summarizer={
+            "name": summarizer_name,
+            "usage": [msgspec.structs.asdict(usage) for usage in store.model_usage()],
+            "paused": [msgspec.structs.asdict(guard) for guard in guards],
+        },
         summary_health={"fallback": sums["fallback_count"], "truncated": sums["truncated_count"]},
         config_sources=dict(config.sources),
         problems=problems,
@@ -173,6 +200,43 @@ def _conversation(conversation: Conversation) -> dict[str, Any]:
         "summaries": {"leaf": conversation.leaf_count, "condensed": conversation.condensed_count},
         "last_ingest_at": conversation.last_ingest_at,
     }
+
+
+def _debt(debt: Debt) -> dict[str, Any]:
+    return {
+        "conversation_id": debt.conversation_id,
+        "session_key": debt.session_key,
+        "state": "running" if debt.running else "pending",
+        "requested_at": debt.requested_at,
+        "tokens": debt.projected_token_count,
+        "token_budget": debt.token_budget,
+        "retry_attempts": debt.retry_attempts,
+        "next_attempt_after": debt.next_attempt_after,
+        "last_failure": debt.last_failure_summary,
+    }
+
+
+def _compaction_problems(debts: list[Debt], guards: list[Guard]) -> list[dict[str, str]]:
+    found = []
+    for debt in debts:
+        if debt.last_failure_summary is None:
+            continue
+        name = debt.session_key or debt.session_id
+        detail = f"{name} could not be compacted: {debt.last_failure_summary}"
+        hint = "`lcm-fast maintain` tries again"
+        if debt.next_attempt_after:
+            hint += f" after {debt.next_attempt_after}"
+        found.append(_problem("warning", "compaction_failed", detail, hint))
+    for guard in guards:
+        kind, _, name = guard.scope.partition(":")
+        what = "the circuit breaker of" if kind == "model" else "the spend guard of"
+        if kind != "model" and name.isdecimal():
+            name = f"conversation {name}"
+        detail = f"{what} {name} is open until {guard.open_until}: {guard.reason}"
+        found.append(
+            _problem("warning", "summarizer_paused", detail, "`lcm-fast compact` starts anew")
+        )
+    return found
 
 
 def _problems(
@@ -210,7 +274,12 @@ def _problems(
     if sums["fallback_count"]:
         detail = f"{sums['fallback_count']} summaries are deterministic fallbacks"
         found.append(
-            _problem("warning", "fallback_summaries", detail, "`lcm-fast doctor` names them")
+            _problem(
+                "warning",
+                "fallback_summaries",
+                detail,
+                "`lcm-fast maintain` has them written anew; `lcm-fast doctor` names them",
+            )
         )
     if sums["truncated_count"]:
         detail = f"{sums['truncated_count']} summaries were cut at their size limit"

@@ -117,8 +117,14 @@ def publish(engine: Engine, begin: int, end: int, *, depth: int, content: str) -
                 earliest_at="2026-01-01T00:00:00.000Z",
                 latest_at="2026-01-01T00:10:00.000Z",
                 descendant_count=sum(1 + source.descendant_count for source in sources),
-                descendant_token_count=0,
-                source_message_token_count=0,
+                descendant_token_count=sum(
+                    source.token_count + source.descendant_token_count for source in sources
+                ),
+                source_message_token_count=(
+                    sum(source.source_message_token_count for source in sources)
+                    if depth
+                    else int(frontier.tokens[begin:end].sum())
+                ),
                 created_at="2026-01-01T01:00:00.000Z",
                 model="by hand",
                 level="normal",

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lcm_fast.errors import SummarizerError
+from lcm_fast.errors import (
+    SourceTooLongError,
+    SummarizerAuthError,
+    SummarizerContentError,
+    SummarizerError,
+    SummarizerOutageError,
+    SummarizerRateLimitError,
+)
 from lcm_fast.kernels import estimate_tokens
 from lcm_fast.summarize import (
     FALLBACK_MODEL,
@@ -40,7 +47,12 @@ def a_request(*texts: str, target: int = 192) -> SummaryRequest:
 
 
 def summarise(
-    answer: Answer, request: SummaryRequest, *, factor: float = 3.0, fallback: int = 512
+    answer: Answer,
+    request: SummaryRequest,
+    *,
+    factor: float = 3.0,
+    fallback: int = 512,
+    room: int | None = None,
 ) -> Summary:
     return summarise_with_escalation(
         as_summarizer(answer),
@@ -48,6 +60,7 @@ def summarise(
         count_tokens=estimate_tokens,
         max_overage_factor=factor,
         fallback_max_tokens=fallback,
+        max_tokens=room,
     )
 
 
@@ -128,9 +141,37 @@ class TestFailures:
             summarise(refuse, a_request(PROSE))
         assert isinstance(caught.value.__cause__, ConnectionError)
 
-    def test_its_own_summarizer_error_passes_unchanged(self) -> None:
-        error = SummarizerError("timed out", code="timeout")
+    def test_an_answer_without_content_counts_as_an_attempt(self) -> None:
+        def answer(request: SummaryRequest) -> str:
+            if request.level == "normal":
+                raise SummarizerContentError("model-a: the answer was reasoning alone")
+            return "Port taken."
 
+        summary = summarise(answer, a_request(PROSE))
+        assert (summary.text, summary.level) == ("Port taken.", "aggressive")
+        assert summary.problem == "normal result: model-a: the answer was reasoning alone"
+
+    def test_two_answers_without_content_end_in_the_fallback(self) -> None:
+        def answer(request: SummaryRequest) -> str:
+            raise SummarizerContentError(f"{request.level} refused")
+
+        summary = summarise(answer, a_request(PROSE))
+        assert summary.level == "fallback"
+        assert summary.problem == (
+            "normal result: normal refused; aggressive result: aggressive refused"
+        )
+
+    @pytest.mark.parametrize(
+        "error",
+        [
+            SummarizerError("timed out", code="timeout"),
+            SummarizerOutageError("HTTP 503"),
+            SummarizerAuthError("HTTP 401"),
+            SummarizerRateLimitError("HTTP 429", retry_after_s=7),
+            SourceTooLongError("HTTP 413"),
+        ],
+    )
+    def test_any_other_summarizer_error_passes_unchanged(self, error: SummarizerError) -> None:
         def answer(request: SummaryRequest) -> str:
             raise error
 
@@ -193,6 +234,43 @@ class TestCap:
                 lambda _: family * 100, a_request(family * 400, target=cap), factor=1
             )
             assert not summary.text.partition("\n")[0].replace(family, "")
+
+
+class TestRoom:
+    """What a caller has room for may be less than the source."""
+
+    def test_a_result_that_fits_is_accepted(self) -> None:
+        summary = summarise(lambda _: "a" * 400, a_request(PROSE), room=100)
+        assert (summary.level, summary.token_count) == ("normal", 100)
+
+    def test_a_result_that_does_not_fit_escalates_and_says_why(self) -> None:
+        summary = summarise(by_level("a" * 404, "Port taken."), a_request(PROSE), room=100)
+        assert (summary.text, summary.level) == ("Port taken.", "aggressive")
+        assert summary.problem == (
+            f"normal result of answer has 101 tokens, its source {summary.input_tokens},"
+            " the room for it 100"
+        )
+
+    def test_no_more_is_asked_for_than_fits(self) -> None:
+        asked: list[int] = []
+
+        def answer(request: SummaryRequest) -> str:
+            asked.append(request.target_tokens)
+            return ""
+
+        summarise(answer, a_request(PROSE * 20, target=2400), room=1400)
+        assert asked == [1400, 1320]
+
+    @given(room=st.integers(3, 600))
+    @settings(max_examples=60, deadline=None)
+    def test_the_fallback_fits_however_little_room_there_is(self, room: int) -> None:
+        summary = summarise(by_level("", ""), a_request(PROSE), room=room)
+        assert summary.level == "fallback"
+        assert summary.token_count <= room
+
+    def test_room_for_more_than_the_source_accepts_no_longer_result(self) -> None:
+        summary = summarise(lambda _: PROSE * 2, a_request(PROSE), room=100_000)
+        assert summary.token_count < summary.input_tokens
 
 
 class TestFallback:

@@ -221,6 +221,7 @@ class TestLimits:
             return "¤"
 
         settings = {**SMALL, "leaf_chunk_tokens": 60, "sweep_deadline_ms": 40}
+        settings["summary_concurrency"] = 1
         with engine_with(database, takes_25_ms, monotonic=clock, **settings) as engine:
             ingest_turns(engine, 60, 12)
             result = engine.compact(token_budget=AMPLE, force=True)

@@ -144,6 +144,7 @@ def _runnable(command: str) -> str:
         "ingest": " session.jsonl",
         "assemble": f"{which} --budget 5000",
         "compact": f"{which} --budget 5000",
+        "compact --dry-run": f"{which} --budget 5000",
         "export --to FILE": which,
         "messages": which,
         "summaries": which,

@@ -132,7 +132,8 @@ def test_an_item_out_of_its_place_fails_ordinals(healthy: Path, statement: str, 
 
 ANOTHER = (
     "INSERT INTO summaries SELECT 'sum_new', conversation_id, 'condensed', 9, content, token_count,"
-    " NULL, NULL, 1, 0, 0, created_at, '[]', model, 'normal', 0, NULL FROM summaries LIMIT 1"
+    " NULL, NULL, 1, 0, 0, created_at, '[]', model, 'normal', 0, NULL, 0, NULL"
+    " FROM summaries LIMIT 1"
 )
 
 
@@ -142,7 +143,11 @@ ANOTHER = (
         ([ANOTHER], "sum_new has no sources"),
         (
             ["UPDATE summaries SET descendant_count = 42 WHERE kind = 'leaf'"],
-            "counts 42 descendants, has 0",
+            "and 42 descendants",
+        ),
+        (
+            ["UPDATE summaries SET replaced_by = 'sum_gone' WHERE kind = 'leaf'"],
+            "was replaced and is still in use",
         ),
         (
             [
@@ -165,7 +170,7 @@ ANOTHER = (
             " times",
         ),
     ],
-    ids=["no sources", "descendants", "depth", "shared source"],
+    ids=["no sources", "descendants", "replaced", "depth", "shared source"],
 )
 def test_a_broken_edge_fails_summary_edges(
     healthy: Path, statements: list[str], named: str

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lcm_fast.config import ThresholdRule
 from lcm_fast.config.schema import KEYS, Key, key_for_name, nearest_name, snake_case
 from lcm_fast.config.values import parse_text, parse_value
 from lcm_fast.errors import ConfigError
@@ -125,7 +126,9 @@ def test_a_threshold_rule_is_accepted_as_documented() -> None:
         "match": {"model": "openai/gpt", "modelContextWindowMin": 1000},
         "contextThreshold": 0.5,
     }
-    assert parse("contextThresholdOverrides", [rule]) == (rule,)
+    (read,) = parse("contextThresholdOverrides", [rule])
+    assert read == ThresholdRule(0.5, model="openai/gpt", window_min=1000)
+    assert parse("contextThresholdOverrides", [read]) == (read,)
 
 
 @pytest.mark.parametrize(

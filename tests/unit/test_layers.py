@@ -22,14 +22,15 @@ LAYERS = {
     "store": 2,
     "transcripts": 2,
     "summarize": 2,
-    "ingest": 3,
-    "compaction": 3,
-    "assembly": 3,
-    "engine": 4,
-    "aio": 5,
-    "surfaces": 5,
-    "__init__": 6,
-    "__main__": 6,
+    "mapping": 3,
+    "ingest": 4,
+    "compaction": 4,
+    "assembly": 4,
+    "engine": 5,
+    "aio": 6,
+    "surfaces": 6,
+    "__init__": 7,
+    "__main__": 7,
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -53,7 +54,7 @@ def test_only_the_store_imports_apsw() -> None:
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    heavy = "sklearn scipy rich click tiktoken openai anthropic"
+    heavy = "sklearn scipy rich click tiktoken openai anthropic jsonschema"
     code = (
         "import sys, lcm_fast, lcm_fast.engine;"
         f"print(sorted(set('{heavy}'.split()) & set(sys.modules)))"

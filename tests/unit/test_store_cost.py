@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import apsw
 import pytest
 from conftest import chain, make_engine, said
+from upkeep import Scripted, memory, turns
 
 import lcm_fast
 from lcm_fast.engine import Engine
@@ -154,4 +157,44 @@ def test_status_costs_the_same_on_any_history(
         cost_of_reading(monkeypatch, lambda p=path: lcm_fast.status(p))
         for path in (engine.store.path for engine in memories.values())
     ]
+    assert_flat(costs)
+
+
+@pytest.mark.parametrize("others", [0, 3_000])
+def test_a_sweep_changes_rows_in_proportion_to_the_messages_it_replaces(
+    database: Path, others: int
+) -> None:
+    """200 messages in 12 passes, whatever the rest of the conversation."""
+    settings = {"leaf_chunk_tokens": 17 * 100, "fresh_tail_count": others or 2}
+    with memory(database, Scripted(), **settings) as engine:
+        engine.ingest(turns(204, tokens=100), token_budget=10**9)
+        engine.ingest(turns(others or 2, tokens=1, first=204), token_budget=10**9)
+        writer = engine.store._writer
+        assert writer is not None
+        before = writer._db.total_changes()
+        cost = cost_of_writing(engine, lambda: engine.compact(token_budget=256, force=True))
+        changed = writer._db.total_changes() - before
+        result = engine.conversation()
+    assert result.leaf_count == 12
+    # A context item gone and an edge made for each message; a few rows for each pass.
+    assert 2 * 204 <= changed <= 2 * 204 + 12 * 6
+    assert cost.steps < 204 * 250
+
+
+def test_a_pass_reads_what_it_replaces_whatever_the_conversation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once the frontier is known, a leaf pass reads the same on a history ten times as long."""
+    costs = []
+    for size in (300, 3_000):
+        config = {"leaf_chunk_tokens": 1_000, "max_sweep_iterations": 1}
+        with memory(tmp_path / f"{size}.db", Scripted(), **config) as engine:
+            engine.ingest(turns(size, tokens=100), token_budget=10**9)
+            engine.compact(token_budget=10**8, force=True)
+            for reader in engine.store._readers._idle:
+                reader.close()
+            engine.store._readers._idle.clear()
+            with monkeypatch.context() as patch:
+                work = partial(engine.compact, token_budget=10**8, force=True)
+                costs.append(cost_of_reading(patch, work))
     assert_flat(costs)

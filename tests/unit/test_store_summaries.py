@@ -23,6 +23,7 @@ def summary_of(
     frontier = frontier_of(engine.store)
     chosen = [n for n in range(len(frontier)) if first <= frontier.ordinals[n] <= last]
     sources = [one for n in chosen if (one := frontier.summary_ids[n]) is not None]
+    rows = engine.store.summaries(sources)
     row: dict[str, Any] = {
         "summary_id": name,
         "conversation_id": 1,
@@ -30,11 +31,12 @@ def summary_of(
         "depth": int(bool(sources)),
         "content": "what was said",
         "token_count": 4,
-        "earliest_at": None,
-        "latest_at": None,
+        "earliest_at": min((one.created_at for one in rows), default=None),
+        "latest_at": max((one.created_at for one in rows), default=None),
         "descendant_count": len(sources),
-        "descendant_token_count": 0,
-        "source_message_token_count": 0,
+        "descendant_token_count": sum(one.token_count for one in rows),
+        "source_message_token_count": sum(one.source_message_token_count for one in rows)
+        or int(frontier.tokens[chosen].sum()),
         "created_at": "2026-01-01T01:00:00.000Z",
         "model": "test",
         "level": "normal",

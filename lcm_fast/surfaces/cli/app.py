@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import click
 from click.shell_completion import get_completion_class
 
-from .context import assemble, compact
+from .context import assemble
 from .failures import EXIT_USAGE, ending
 from .files import describe
 from .invocation import Invocation, global_options, pass_invocation
@@ -17,6 +17,7 @@ from .quarantine import quarantine
 from .sessions import ingest, run
 from .state import doctor, status
 from .stored import conversations, export, messages, summaries
+from .upkeep import compact, maintain
 
 __all__ = ["cli", "main"]
 
@@ -96,6 +97,7 @@ for _verb in (
     ingest,
     assemble,
     compact,
+    maintain,
     status,
     doctor,
     export,

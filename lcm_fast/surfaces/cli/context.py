@@ -1,4 +1,4 @@
-"""The verbs on one conversation's context: ``assemble`` and ``compact``."""
+"""The verb that shows one conversation's context: ``assemble``."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import click
 from ...ingest.normalise import iso_time
 from ...summarize.timestamps import format_time
 from ...transcripts import shapes
-from .drawing import progress
-from .failures import EXIT_PROBLEMS
 from .invocation import (
     Invocation,
     budget_option,
@@ -31,9 +29,9 @@ from .output import (
     say_json,
     write_private,
 )
-from .report import compaction_section, output_section
+from .report import output_section
 
-__all__ = ["assemble", "compact"]
+__all__ = ["assemble"]
 
 _LINES_SHOWN = 6
 
@@ -93,52 +91,3 @@ def _shown(number: int, message: Mapping[str, Any], zone: str) -> Iterator[str]:
         yield " " * 6 + one_line(line, WIDTH - 6)
     if len(lines) > _LINES_SHOWN:
         yield " " * 6 + f"({counted(len(lines) - _LINES_SHOWN, 'more line')})"
-
-
-@click.command(short_help="Summarise what is old until a conversation fits.")
-@conversation_options
-@budget_option(required=True)
-@click.option("--force", is_flag=True, help="Summarise all that can be, even when it fits.")
-@click.option(
-    "--target",
-    type=click.Choice(["threshold", "budget"]),
-    default="threshold",
-    show_default=True,
-    help="Fit contextThreshold of the budget, or the budget itself.",
-)
-@click.option("--instructions", metavar="TEXT", help="For the summariser.")
-@global_options
-@pass_invocation
-def compact(
-    invocation: Invocation,
-    *,
-    session_key: str | None,
-    session_id: str | None,
-    budget: int,
-    force: bool,
-    target: str,
-    instructions: str | None,
-) -> None:
-    """Summarise old messages of a conversation until it is under its target."""
-    require_conversation(session_key, session_id)
-    with invocation.reading() as engine:
-        # A memory is not made only to find nothing in it.
-        engine.conversation(session_key=session_key, session_id=session_id)
-    with invocation.writing() as engine, progress(is_long=True) as bar:
-        bar.begin("compacting")
-        result = engine.compact(
-            session_key=session_key,
-            session_id=session_id,
-            token_budget=budget,
-            force=force,
-            target=target,
-            instructions=instructions,
-            progress=bar.note,
-        )
-        conversation = engine.conversation(session_key=session_key, session_id=session_id)
-    failed = result.status == "failed"
-    if invocation.as_json:
-        say_json({"ok": not failed, "session_key": conversation.session_key, **result.to_dict()})
-    else:
-        say(compaction_section(result, conversation))
-    click.get_current_context().exit(EXIT_PROBLEMS if failed else 0)

@@ -6,12 +6,20 @@ Pure functions from results to text of `WIDTH` columns.
 from __future__ import annotations
 
 from ...assembly import Assembly
-from ...compaction import CompactionResult
+from ...compaction import CompactionPlan, CompactionResult
+from ...engine import MaintenanceResult
 from ...ingest import BootstrapResult
 from ...store import Conversation
 from .output import counted, section
 
-__all__ = ["compaction_section", "ingest_section", "messages_per_second", "output_section"]
+__all__ = [
+    "compaction_section",
+    "ingest_section",
+    "maintenance_section",
+    "messages_per_second",
+    "output_section",
+    "plan_section",
+]
 
 _SPANS_SHOWN = 3
 
@@ -92,6 +100,47 @@ def compaction_section(result: CompactionResult, conversation: Conversation) -> 
             f" condensed summaries of {counted(conversation.covered_source_tokens, 'token')}"
         )
     return section("compact", paragraphs)
+
+
+def plan_section(plan: CompactionPlan) -> str:
+    """Return what a compaction would do."""
+    before, after = plan.tokens_before, plan.tokens_after
+    if not plan.passes:
+        return section("plan", [f"nothing: {before:,} tokens, target {plan.target_tokens:,}"])
+    paragraphs = [
+        f"{counted(len(plan.passes), 'summary', 'summaries')} of {plan.input_tokens:,} tokens of"
+        f" input, {plan.output_tokens:,} of output",
+        f"{before:,} -> about {after:,} tokens, target {plan.target_tokens:,}",
+    ]
+    for planned in plan.passes:
+        what = "message" if planned.depth == 0 else "summary"
+        kind = "leaf" if planned.depth == 0 else f"condensed to depth {planned.depth}"
+        items = counted(planned.items, what, "summaries" if planned.depth else "")
+        paragraphs.append(
+            f"{kind}: {items} at {planned.first_ordinal:,} to {planned.last_ordinal:,},"
+            f" {planned.input_tokens:,} -> {planned.output_tokens:,} tokens"
+        )
+    return section("plan", paragraphs)
+
+
+def maintenance_section(result: MaintenanceResult) -> str:
+    """Return what a round of maintenance did."""
+    paragraphs = [
+        f"{one.session_key or one.conversation_id}: {one.compaction.status}:"
+        f" {one.compaction.reason} ({one.compaction.tokens_before:,} ->"
+        f" {one.compaction.tokens_after:,} tokens)"
+        for one in result.drained
+    ]
+    if result.redone:
+        redone = counted(result.redone, "fallback summary", "fallback summaries")
+        paragraphs.append(f"{redone} written anew")
+    if result.pending:
+        debts = counted(result.pending, "conversation")
+        when = f", not before {result.next_attempt_after}" if result.next_attempt_after else ""
+        paragraphs.append(f"{debts} still to be compacted{when}")
+    if result.stopped:
+        paragraphs.append(f"stopped: {result.stopped}")
+    return section("maintain", paragraphs or ["nothing is due"])
 
 
 def output_section(assembly: Assembly) -> str:

@@ -48,7 +48,8 @@ def _status_report(found: Status) -> str:
             section("database", _database(found.database)),
             section("record", [_record(found)]),
             section("view", [_view(found.totals)]),
-            section("waiting", [_waiting(found)]),
+            section("waiting", [_waiting(found), *map(_debt, found.maintenance["debts"])]),
+            section("summaries", [_summarizer(found)]),
             section("problems", [_problem(problem) for problem in found.problems] or ["none"]),
             section("config", _set_keys(found.config_sources) or ["defaults"]),
         ]
@@ -88,6 +89,27 @@ def _waiting(found: Status) -> str:
         f"{counted(found.maintenance['pending'], 'compaction')},"
         f" {counted(found.search['pending'], 'message')} to index for search"
     )
+
+
+def _debt(debt: dict[str, Any]) -> str:
+    name = debt["session_key"] or debt["conversation_id"]
+    text = (
+        f"{name}: compaction {debt['state']} since {debt['requested_at']},"
+        f" {debt['tokens'] or 0:,} tokens for a budget of {debt['token_budget'] or 0:,}"
+    )
+    if not debt["next_attempt_after"]:
+        return text
+    return f"{text}; attempt {debt['retry_attempts'] + 1} after {debt['next_attempt_after']}"
+
+
+def _summarizer(found: Status) -> str:
+    text = f"made by {found.summarizer['name']}"
+    calls = [
+        f"{row['model']}: {counted(row['calls'], 'call')} ({row['failed']:,} failed),"
+        f" {row['input_tokens']:,} tokens in, {row['output_tokens']:,} out"
+        for row in found.summarizer["usage"]
+    ]
+    return "; ".join([text, *calls])
 
 
 def _problem(problem: dict[str, str]) -> str:
