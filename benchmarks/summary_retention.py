@@ -4,7 +4,9 @@ Each question's conversation is stored and compacted with the offline summariser
 is annotated as evidence, the terms it shares with the answer are looked for in the one item of the
 view that stands for it now. Beside it stands what cutting off each source at the same length keeps.
 
-    python benchmarks/summary_retention.py [--limit QUESTIONS] [--data FOLDER]
+    python benchmarks/summary_retention.py [--set s|oracle] [--limit QUESTIONS] [--data FOLDER]
+
+The set S has a whole haystack for each question, the oracle set the sessions with evidence alone.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +31,7 @@ from lcm_fast.kernels import analyse_terms, truncate_tokens
 from lcm_fast.summarize import ExtractiveSummarizer, SummaryRequest
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data"
-FILE = Path("longmemeval", "longmemeval_s_20.jsonl")
+FILES = {"s": "longmemeval_s_20.jsonl", "oracle": "longmemeval_oracle.jsonl"}
 COMMON_SHARE = 0.1
 TAIL = 8
 NO_LIMIT = 10**9
@@ -138,11 +141,13 @@ def texts_in_view(path: Path) -> dict[int, str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limit", type=int, default=20, help="questions")
+    parser.add_argument("--set", choices=list(FILES), default="s")
+    parser.add_argument("--limit", type=int, default=500, help="questions")
     parser.add_argument("--data", type=Path, default=os.environ.get("LCM_FAST_DATA", FOLDER))
     options = parser.parse_args()
-    lines = (Path(options.data) / FILE).read_text(encoding="utf-8").splitlines()
-    questions = [json.loads(line) for line in lines[: options.limit]]
+    path = Path(options.data) / "longmemeval" / FILES[options.set]
+    with path.open(encoding="utf-8", newline="\n") as lines:
+        questions = [json.loads(line) for line in islice(lines, options.limit)]
     print(f"{'setting':<16} {'summariser':<11} turns  all terms  mean   tokens in -> out     s")
     for setting in SETTINGS:
         for name, summariser in SUMMARISERS.items():

@@ -36,8 +36,10 @@ def paths(tmp_path: Path) -> Iterator[Path]:
 
 
 def stored(path: Path, conversation: list[dict[str, Any]], **options: Any) -> Engine:
-    engine = lcm_fast.open(path, config=lcm_fast.Config(timezone="UTC"), **options)
-    engine.ingest(conversation)
+    """Return a memory of the conversation, in no debt: an assembly would drain it."""
+    config = lcm_fast.Config(timezone="UTC", summary_max_calls_per_window=10**6)
+    engine = lcm_fast.open(path, config=config, **options)
+    engine.ingest(conversation, token_budget=10**9)
     return engine
 
 
@@ -84,6 +86,26 @@ def test_repeated_assembly(
         assert again.prefix.stable_tokens == again.estimated_tokens
         benchmark.group = f"assemble {BUDGET} of {SIZE} messages"
         benchmark(lambda: engine.assemble(token_budget=BUDGET))
+
+
+def test_one_leaf_pass_with_an_instant_summariser(
+    benchmark: BenchmarkFixture, tmp_path: Path, conversation: list[dict[str, Any]]
+) -> None:
+    config = lcm_fast.Config(
+        timezone="UTC",
+        max_sweep_iterations=1,
+        summary_concurrency=1,
+        summary_max_calls_per_window=10**6,
+    )
+    with lcm_fast.open(
+        tmp_path / "memory.db", config=config, summarizer=lambda request: "in brief " * 20
+    ) as engine:
+        engine.ingest(conversation, token_budget=10**9)
+        assert engine.compact(token_budget=10**9, force=True).passes == 1
+        benchmark.group = f"one leaf pass on {SIZE} messages"
+        benchmark.pedantic(
+            lambda: engine.compact(token_budget=10**9, force=True), rounds=min(15, SIZE // 200)
+        )
 
 
 def test_compaction_with_an_instant_summariser(

@@ -5,6 +5,7 @@ Names are loaded when they are first used, so that the command line can report a
 one line and answers ``--version`` at once.
 """
 
+import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from .surfaces.status import status
 
 __all__ = ["Config", "Engine", "__version__", "aio", "doctor", "errors", "open", "status"]
+
+# What is logged under our name disturbs no program that does not listen.
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 _PLACES = {
     "Config": (".config", "Config"),

@@ -25,8 +25,8 @@ __all__ = ["doctor", "status"]
 @pass_invocation
 def status(invocation: Invocation, session_key: str | None) -> None:
     """Show totals, conversations, waiting work and problems. Exit code 1 when there is an error."""
-    with invocation.reading() as engine:
-        found = look(engine, session_key=session_key)
+    config = invocation.settings()
+    found = look(config.database_path, session_key=session_key, config=config)
     if session_key is not None and not found.conversations:
         raise NotFoundError(
             f"no conversation with session key {session_key!r} in {found.database['path']}",
