@@ -121,3 +121,30 @@ def violations(store: Store) -> list[str]:
     findings = [store.audit(question) for question in questions]
     findings += [store.check_integrity(), store.check_foreign_keys()]
     return [sample for _, samples in findings for sample in samples]
+
+
+class PowerCutError(Exception):
+    """The process ends in the middle of a write."""
+
+
+def power_fails(engine: Engine, at: int, work: Callable[[], object]) -> bool:
+    """Do work; the power fails at its n-th statement that writes. Tell whether it came to that."""
+    writer = engine.store._writer
+    assert writer is not None
+    left = at
+
+    def count_down(*_: object) -> bool:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            raise PowerCutError
+        return True
+
+    writer._db.exec_trace = count_down
+    try:
+        work()
+    except PowerCutError:
+        return True
+    finally:
+        writer._db.exec_trace = None
+    return False

@@ -57,9 +57,8 @@ def settlement(debt: Debt, result: CompactionResult, now: str) -> Settlement:
     """
     if result.status in ("done", "nothing", "exhausted"):
         return Settlement(keep_pending=False, resolution=f"{result.status}: {result.reason}")
-    if result.failure_code == SummarizerAuthError.code or (
-        result.status == "deferred" and (result.made_progress or result.retry_at)
-    ):
+    is_paused = result.status == "deferred" and result.retry_at is not None
+    if result.failure_code == SummarizerAuthError.code or result.can_go_on or is_paused:
         return Settlement(True, failure=result.reason, next_attempt_after=result.retry_at)
     attempts = debt.retry_attempts + 1
     later = time_after(now, backoff_ms(attempts))

@@ -56,6 +56,11 @@ class CompactionResult:
         """Whether the frontier takes fewer tokens than before."""
         return self.tokens_after < self.tokens_before
 
+    @property
+    def can_go_on(self) -> bool:
+        """Whether a limit alone ended it, and another run at once would do more."""
+        return self.status == "deferred" and self.made_progress and self.retry_at is None
+
     def to_dict(self) -> dict[str, Any]:
         """Return the fields as plain values."""
         return asdict(self)

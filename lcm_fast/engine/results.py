@@ -63,7 +63,7 @@ class MaintenanceResult:
     next_attempt_after
         When the first of those that wait may be tried again; UTC, ISO 8601.
     wait_s
-        Seconds until then.
+        Seconds until then; 0 when a limit alone ended a compaction that can go on.
     stopped
         Why the round ended before all that was due was done; empty when it did not.
     """

@@ -228,12 +228,15 @@ class Upkeep:
                 progress(f"{debt.session_key or debt.session_id}: {result.status}")
         redone = 0 if is_over() else self._redo(conversation_id, is_over)
         pending, next_attempt_after = self.store.open_debts(conversation_id)
+        wait_s = seconds_between(self.now(), next_attempt_after)
+        if any(one.compaction.can_go_on for one in drained):
+            wait_s = 0.0
         return MaintenanceResult(
             drained=drained,
             redone=redone,
             pending=pending,
             next_attempt_after=next_attempt_after,
-            wait_s=seconds_between(self.now(), next_attempt_after),
+            wait_s=wait_s,
             stopped="the deadline was reached, or the caller stopped it" if is_over() else "",
             duration_ms=(self.monotonic() - started) * 1000,
         )
@@ -258,7 +261,7 @@ class Upkeep:
         try:
             result = self._compact_for(debt, token_budget, is_cancelled)
             end = settlement(debt, result, self.now())
-        except LcmError as error:
+        except Exception as error:
             end = settlement(debt, _failed(error), self.now())
             raise
         finally:
@@ -385,8 +388,8 @@ class Upkeep:
         return min(budgets)
 
     def _longest_drain_ms(self) -> int:
-        config = self.config
-        return config.compact_until_under_deadline_ms + 4 * config.summary_timeout_ms
+        """Return how long a drain may take: its last summary may be asked for twice."""
+        return self.config.compact_until_under_deadline_ms + 2 * self.config.sweep_deadline_ms
 
     @contextmanager
     def _alone_with(self, conversation_id: int) -> Iterator[bool]:
@@ -433,5 +436,8 @@ def _busy_result(conversation: Conversation, goal: Goal) -> CompactionResult:
     )
 
 
-def _failed(error: LcmError) -> CompactionResult:
-    return CompactionResult("failed", error.detail, 0, 0, 0, failure_code=error.code)
+def _failed(error: Exception) -> CompactionResult:
+    code = error.code if isinstance(error, LcmError) else "error"
+    return CompactionResult(
+        "failed", f"{type(error).__name__}: {error}", 0, 0, 0, failure_code=code
+    )

@@ -57,4 +57,7 @@ def maintain_once(engine: Engine, stopped: threading.Event) -> float:
     except LcmError as error:
         _LOG.warning("maintenance: %s", error)
         return _LOOK_EVERY_S
+    except Exception:  # a worker that dies would leave every debt to pile up unseen
+        _LOG.exception("maintenance failed")
+        return _LOOK_EVERY_S
     return _LOOK_EVERY_S if wait_s is None else min(max(wait_s, _SHORTEST_WAIT_S), _LOOK_EVERY_S)

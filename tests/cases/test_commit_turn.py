@@ -10,12 +10,21 @@ import os
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import apsw
 import pytest
-from conftest import chain, entry, make_engine, said, texts, violations, write_session
+from conftest import (
+    chain,
+    entry,
+    make_engine,
+    power_fails,
+    said,
+    texts,
+    violations,
+    write_session,
+)
 
 from lcm_fast.engine import Engine
 from lcm_fast.errors import CommitConflictError, MessageError
@@ -23,10 +32,6 @@ from lcm_fast.errors import CommitConflictError, MessageError
 KEY = "run-17"
 TURN = [said("ok", 1), said("done", 2, role="assistant")]
 UNTIMED = [{"role": "user", "content": "ok"}, {"role": "assistant", "content": "done"}]
-
-
-class PowerCutError(Exception):
-    """Stands for a crash between two statements."""
 
 
 def with_positions(messages: list[dict[str, Any]], first: int) -> list[dict[str, Any]]:
@@ -120,28 +125,9 @@ def test_a_turn_that_its_transcript_brought_first_is_committed_without_a_second_
 def test_a_commit_that_fails_at_any_statement_stores_nothing_and_can_be_retried(
     engine: Engine,
 ) -> None:
-    writer = engine.store._writer
-    assert writer is not None
-
     def fail_at(statement_number: int, key: str) -> bool:
-        """Tell whether the commit failed, at its n-th statement that writes."""
-        left = statement_number
-
-        def count_down(cursor: apsw.Cursor, statement: str, bindings: object) -> bool:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise PowerCutError
-            return True
-
-        writer._db.exec_trace = count_down
-        try:
-            engine.commit_turn(KEY, UNTIMED, session_key=key)
-        except PowerCutError:
-            return True
-        finally:
-            writer._db.exec_trace = None
-        return False
+        commit = partial(engine.commit_turn, KEY, UNTIMED, session_key=key)
+        return power_fails(engine, statement_number, commit)
 
     cuts = 0
     while fail_at(cuts + 1, key := f"session-{cuts}"):

@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from conftest import violations
+from conftest import power_fails, violations
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -37,10 +37,6 @@ CONFIGS = st.fixed_dictionaries(
         "fallback_max_tokens": st.just(64),
     }
 )
-
-
-class PowerCutError(Exception):
-    """Stands for the end of the process."""
 
 
 class Moods:
@@ -135,24 +131,7 @@ class CompactionHistory(RuleBasedStateMachine):
 
     @rule(at=st.integers(1, 60))
     def the_power_fails_during_maintenance(self, at: int) -> None:
-        writer = self.memory.store._writer
-        assert writer is not None
-        left = at
-
-        def count_down(*_: object) -> bool:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise PowerCutError
-            return True
-
-        writer._db.exec_trace = count_down
-        try:
-            self.memory.maintain()
-        except PowerCutError:
-            pass
-        finally:
-            writer._db.exec_trace = None
+        power_fails(self.memory, at, self.memory.maintain)
         self.a_restart()
         # The process that died had the lease; this one has its number and is alive.
         self.clock.advance(minutes=60)

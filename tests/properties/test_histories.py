@@ -13,8 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-import apsw
-from conftest import NIGHTLY_EXAMPLES, make_engine, texts, violations
+from conftest import NIGHTLY_EXAMPLES, make_engine, power_fails, texts, violations
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -32,10 +31,6 @@ KEY = "agent:main:main"
 SECRET = "sk-ABCDEF1234567890"
 WORDS = ("ok", "yes", "go  on", "what is the  key", f"{SECRET} is the key", "好的", "done")
 FEW, MANY = st.integers(1, 3), st.integers(1, 12)
-
-
-class PowerCutError(Exception):
-    """The process ends in the middle of a write."""
 
 
 class Histories(RuleBasedStateMachine):
@@ -168,7 +163,9 @@ class Histories(RuleBasedStateMachine):
     def the_power_fails_while_the_file_is_read(self, at: int) -> None:
         entries = self.session.write()
         before = texts(self.engine, session_key=KEY) if self.is_begun() else []
-        if self.cut(at, lambda: self.engine.bootstrap(self.session.path, session_key=KEY)):
+        if power_fails(
+            self.engine, at, lambda: self.engine.bootstrap(self.session.path, session_key=KEY)
+        ):
             after = texts(self.engine, session_key=KEY) if self.is_begun() else []
             assert after == before
         self.read(entries)
@@ -221,28 +218,6 @@ class Histories(RuleBasedStateMachine):
     def clock(self) -> str:
         self.ticks += 1
         return f"2026-02-01T{self.ticks // 3600:02d}:{self.ticks // 60 % 60:02d}:00.000Z"
-
-    def cut(self, at: int, work: Any) -> bool:
-        """Do work; fail at the n-th statement that writes. Tell whether it came to that."""
-        writer = self.engine.store._writer
-        assert writer is not None
-        left = at
-
-        def count_down(cursor: apsw.Cursor, statement: str, bindings: object) -> bool:
-            nonlocal left
-            left -= 1
-            if left == 0:
-                raise PowerCutError
-            return True
-
-        writer._db.exec_trace = count_down
-        try:
-            work()
-        except PowerCutError:
-            return True
-        finally:
-            writer._db.exec_trace = None
-        return False
 
 
 def note_shown(shown: list[Said], forms: list[str]) -> None:
