@@ -142,14 +142,16 @@ class AsyncEngine:
     async def _keep_up(self) -> None:
         loop, woken, stop = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
         self._engine.upkeep.wake = functools.partial(_call_soon, loop, woken.set)
+        once = functools.partial(
+            maintain_once, lambda stopped: self._engine.maintain(cancel=stopped), stop
+        )
         wait_s = 0.0
         try:
             while True:
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(woken.wait(), wait_s)
                 woken.clear()
-                round_ = functools.partial(maintain_once, self._engine, stop)
-                wait_s = await self._run(round_, takes_long=True)
+                wait_s = await self._run(once, takes_long=True)
         finally:
             stop.set()
 

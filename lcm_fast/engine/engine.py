@@ -120,7 +120,7 @@ class Engine(Intake):
         and tries again what failed when its waiting time is over.
         """
         if self._worker is None:
-            self._worker = MaintenanceWorker(self)
+            self._worker = MaintenanceWorker(lambda stopped: self.maintain(cancel=stopped))
             self.upkeep.wake = self._worker.wake
 
     def assemble(

@@ -1,22 +1,22 @@
 """What drains compaction debt in the background: rounds of maintenance, and a thread for them.
 
-It only calls `Engine.maintain`; what is due, and when, is said by the debt itself.
+It only calls `Engine.maintain`, which it is given; what is due, and when, the debt itself says.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from ..errors import LcmError
-
-if TYPE_CHECKING:
-    from .engine import Engine
+from .results import MaintenanceResult
 
 __all__ = ["MaintenanceWorker", "maintain_once"]
 
 _LOG = logging.getLogger(__name__)
+
+Maintain = Callable[[threading.Event], MaintenanceResult]
 
 # A debt that another process left, or that has no waiting time, is looked at this often.
 _LOOK_EVERY_S = 60.0
@@ -24,10 +24,16 @@ _SHORTEST_WAIT_S = 0.05
 
 
 class MaintenanceWorker:
-    """Maintains a memory from a thread of its own, until it is stopped."""
+    """Maintains a memory from a thread of its own, until it is stopped.
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    Parameters
+    ----------
+    maintain
+        Does one round; begins nothing further once the event it is given is set.
+    """
+
+    def __init__(self, maintain: Maintain) -> None:
+        self._maintain = maintain
         self._woken = threading.Event()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="lcm-fast-maintenance", daemon=True)
@@ -46,14 +52,14 @@ class MaintenanceWorker:
     def _run(self) -> None:
         while not self._stopped.is_set():
             self._woken.clear()
-            wait_s = maintain_once(self._engine, self._stopped)
+            wait_s = maintain_once(self._maintain, self._stopped)
             self._woken.wait(wait_s)
 
 
-def maintain_once(engine: Engine, stopped: threading.Event) -> float:
+def maintain_once(maintain: Maintain, stopped: threading.Event) -> float:
     """Do one round of maintenance; return how many seconds to wait for the next, unless woken."""
     try:
-        wait_s = engine.maintain(cancel=stopped).wait_s
+        wait_s = maintain(stopped).wait_s
     except LcmError as error:
         _LOG.warning("maintenance: %s", error)
         return _LOOK_EVERY_S

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..kernels import estimate_tokens
 from .notes import (
-    EXPAND_PREFIX,
     MENTIONED_PREFIX,
     Entry,
     bullet,
@@ -23,7 +22,7 @@ from .protocol import SummaryRequest, SummaryResponse
 from .quotes import CALL_SIGN, LINE_SIGN, Quote, collect_quotes
 from .salience import TermWeights, identifier_weight
 from .selection import choose_quotes
-from .source_text import time_span
+from .source_text import EXPAND_PREFIX, time_span
 from .topics import name_topics
 
 __all__ = ["ExtractiveSummarizer"]

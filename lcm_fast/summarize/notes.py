@@ -16,11 +16,10 @@ from typing import NamedTuple
 from .directives import DIRECTIVE_MARKER
 from .protocol import SummaryRequest
 from .sentences import printable
-from .source_text import SourceItem, describe_items, one_line
+from .source_text import EXPAND_PREFIX, SourceItem, describe_items, one_line
 from .timestamps import format_range, local_time
 
 __all__ = [
-    "EXPAND_PREFIX",
     "MENTIONED_PREFIX",
     "Entry",
     "bullet",
@@ -30,7 +29,6 @@ __all__ = [
 ]
 
 MENTIONED_PREFIX = "Also mentioned: "
-EXPAND_PREFIX = "Expand for details about: "
 _TITLE = "Notes on "
 
 _ROLES = "user|assistant|tool|system|summary"

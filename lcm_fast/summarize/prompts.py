@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from .notes import EXPAND_PREFIX
 from .sentences import printable
-from .source_text import SourceItem, one_line, render_source
+from .source_text import EXPAND_PREFIX, SourceItem, one_line, render_source
 
 if TYPE_CHECKING:
     from .protocol import SummaryRequest

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Protocol, cast, runtime_checkable
+from typing import Literal, Protocol, cast, runtime_checkable
 
 import msgspec
 
 from ..errors import ConfigError
+from .prompts import Prompt, build_prompt
 from .source_text import SourceItem, render_source
-
-if TYPE_CHECKING:
-    from .prompts import Prompt
 
 __all__ = [
     "SummarizeFunction",
@@ -68,8 +66,6 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     @property
     def prompt(self) -> Prompt:
         """The request as a prompt for a language model; built at each access."""
-        from .prompts import build_prompt  # noqa: PLC0415 - prompts follow notes, which read requests
-
         return build_prompt(self)
 
 

@@ -13,10 +13,9 @@ import msgspec
 from ..kernels import estimate_tokens
 from .extractive import ExtractiveSummarizer
 from .fallback import cut_to_tokens
-from .notes import EXPAND_PREFIX
 from .prompts import render_blocks
 from .protocol import SummaryRequest
-from .source_text import SourceItem
+from .source_text import EXPAND_PREFIX, SourceItem
 
 __all__ = ["bounded_request"]
 

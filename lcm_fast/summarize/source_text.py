@@ -17,6 +17,7 @@ import msgspec
 from .timestamps import format_range, format_time, local_time
 
 __all__ = [
+    "EXPAND_PREFIX",
     "SourceItem",
     "SourceRole",
     "count_by_role",
@@ -26,6 +27,9 @@ __all__ = [
     "sender_label",
     "time_span",
 ]
+
+# Begins the last line of every summary, whoever makes it.
+EXPAND_PREFIX = "Expand for details about: "
 
 SourceRole = Literal["system", "user", "assistant", "tool", "summary"]
 _ROLE_ORDER: tuple[SourceRole, ...] = ("user", "assistant", "tool", "system", "summary")
