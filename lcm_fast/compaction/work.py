@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from ..errors import PlanStaleError, SourceTooLongError, SummarizerError
@@ -58,8 +59,9 @@ class Work(Passes):
         made = in_order(
             lambda pair: (pair[0], self._make(*pair, kept)), planned, concurrency=concurrency
         )
-        for plan, new in made:
-            self._take_in(plan, new)
+        with closing(made):
+            for plan, new in made:
+                self._take_in(plan, new)
         if self.error is None:
             kept.clear()
 

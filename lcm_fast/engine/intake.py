@@ -65,6 +65,7 @@ class Intake(RecordAccess):
             skip_stateless=config.skip_stateless_sessions,
         )
         self._budgets: RecentlyUsed[int] = RecentlyUsed(_REMEMBERED_BUDGETS)
+        self._services_by_budget: RecentlyUsed[Services] = RecentlyUsed(_REMEMBERED_BUDGETS)
         self._has_warned_of_budget = False
 
     def ingest(
@@ -397,7 +398,15 @@ class Intake(RecordAccess):
     ) -> Services:
         """Return what ingest works with for one call, and when that leaves a debt."""
         budget = self._budget_for(place, token_budget)
-        return replace(self._ingest, debt=self.upkeep.terms(place.session_key, budget, facts))
+        is_plain = facts.is_empty and not self.config.context_threshold_overrides
+        known = self._services_by_budget.get(budget) if is_plain else None
+        if known is not None:
+            return known
+        terms = self.upkeep.terms(place.session_key, budget, facts)
+        services = replace(self._ingest, debt=terms)
+        if is_plain:
+            self._services_by_budget.put(budget, services)
+        return services
 
     def _budget_for(self, place: Address, token_budget: int | None) -> int:
         """Return the token budget of a call, and remember it for those that have none."""

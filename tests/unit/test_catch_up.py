@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 
 import pytest
-from conftest import violations
+from conftest import power_fails, violations
 from upkeep import Clock, Scripted, memory, turns
 
 from lcm_fast.engine import Engine
@@ -128,3 +129,20 @@ def test_messages_stored_meanwhile_are_kept(database: Path, turn: int) -> None:
         engine.compact(token_budget=1000)
         assert violations(engine.store) == []
         assert engine.conversation().message_count == 17
+
+
+def test_a_write_that_fails_leaves_no_call_behind(database: Path) -> None:
+    """The calls under way are waited for there and then, not by whoever collects garbage."""
+    running: list[int] = []
+
+    def summarise(request: SummaryRequest) -> str:
+        running.append(1)
+        time.sleep(0.02)
+        running.pop()
+        return "¤"
+
+    with memory(database, summarise, **SIDE_BY_SIDE) as engine:
+        engine.ingest(turns(14), token_budget=10_000)
+        assert power_fails(engine, 12, lambda: engine.compact(token_budget=1000))
+        assert running == []
+        assert [one for one in threading.enumerate() if "side-by-side" in one.name] == []
