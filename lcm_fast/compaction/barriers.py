@@ -26,7 +26,7 @@ def leaf_kinds(frontier: Frontier) -> UInt8:
     while True:
         walls = np.cumsum(kinds == SUMMARY)
         split = (walls[members] != walls[heads]) | (kinds[heads] == SUMMARY)
-        torn = np.union1d(members[split], heads[split])
+        torn = np.concatenate((members[split], heads[split]))
         if not (kinds[torn] == MESSAGE).any():
             return kinds
         kinds[torn] = SUMMARY

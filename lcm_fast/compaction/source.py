@@ -25,7 +25,8 @@ def item_from_message(stored: StoredMessage, injected_tags: Sequence[str]) -> So
     text = sanitise_message(stored.content, injected_tags=injected_tags)
     if shapes.has_picture(body):
         text = note_media(text)
-    calls = [render_tool_call(name, arguments) for name, arguments in shapes.call_arguments(body)]
+    made = shapes.call_arguments(body) if stored.role == "assistant" else ()
+    calls = [render_tool_call(name, arguments) for name, arguments in made]
     return SourceItem(
         id=f"msg_{stored.message_id}",
         role=stored.role,

@@ -17,6 +17,7 @@ _COLUMNS = (
     "message_id, conversation_id, seq, role, content, token_count, wire_tokens, created_at,"
     " transcript_entry_id, excluded, raw_codec, raw, shown_codec, shown"
 )
+_CONTENT = StoredMessage.__struct_fields__.index("content")
 
 
 def messages_by_id(
@@ -67,9 +68,6 @@ def export(db: apsw.Connection, codec: RecordCodec, conversation_id: int) -> Ite
 
 def _message(row: tuple[Any, ...], codec: RecordCodec) -> StoredMessage:
     *fields, flags, raw, shown_flags, shown = row
-    stored = dict(zip(StoredMessage.__struct_fields__, fields, strict=False))
-    return StoredMessage(
-        **stored,
-        raw=codec.unpack(flags, raw, stored["content"]),
-        shown=None if shown is None else codec.unpack(shown_flags, shown, ""),
-    )
+    sent = None if shown is None else codec.unpack(shown_flags, shown, "")
+    stored = (*fields, codec.unpack(flags, raw, fields[_CONTENT]), sent)
+    return StoredMessage(*stored)

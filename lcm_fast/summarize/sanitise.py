@@ -97,6 +97,8 @@ def clean_text(text: str) -> str:
     """
     if ";base64," in text.casefold():
         text = _DATA_URL.sub(MEDIA_OMITTED, text)
+    if "\n" not in text and "MEDIA:/" not in text and len(text) < _BINARY_LINE_LENGTH:
+        return text.strip()
     lines = [line for part in text.split("\n") if (line := part.rstrip())]
     if "MEDIA:/" in text or any(len(line) >= _BINARY_LINE_LENGTH for line in lines):
         lines = [line for line in lines if not _is_payload(line)]
