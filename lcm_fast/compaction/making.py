@@ -27,7 +27,7 @@ from ..summarize import (
 )
 from .planner import Plan
 from .services import Services
-from .source import item_from_message, item_from_summary
+from .source import item_from_summary, items_from_messages
 
 __all__ = ["SummaryMaker", "summarise", "summary_id_of"]
 
@@ -91,7 +91,7 @@ class SummaryMaker:
         messages = self.services.store.messages(self.plan.message_ids)
         tags = self.services.config.strip_injected_context_tags
         if known is None:
-            summary = self._ask([item_from_message(message, tags) for message in messages])
+            summary = self._ask(items_from_messages(self.services.store, messages, tags))
             keep(summary)
         else:
             summary = known

@@ -18,7 +18,7 @@ from ..summarize import SourceItem, Summary
 from .debt import backoff_ms, time_after
 from .making import summarise, summary_id_of
 from .services import Services
-from .source import item_from_message, item_from_summary
+from .source import item_from_summary, items_from_messages
 
 __all__ = ["RedoResult", "redo_fallbacks"]
 
@@ -99,7 +99,7 @@ def _redo(services: Services, old: StoredSummary, result: RedoResult) -> None:
 def _items(services: Services, old: StoredSummary, message_ids: Sequence[int]) -> list[SourceItem]:
     if old.depth == 0:
         tags = services.config.strip_injected_context_tags
-        return [item_from_message(one, tags) for one in services.store.messages(message_ids)]
+        return items_from_messages(services.store, services.store.messages(message_ids), tags)
     return [item_from_summary(source) for source in services.store.summaries(old.source_ids)]
 
 

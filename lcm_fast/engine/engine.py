@@ -25,10 +25,10 @@ from ..config import Config, system_zone
 from ..errors import ConfigError
 from ..ingest import address
 from ..mapping import MapResult
-from ..store import NO_FACTS, CallFacts, Frontier, Store
+from ..store import NO_FACTS, Address, CallFacts, Frontier, Store
 from ..summarize.backends import as_backend
 from .batches import Batches
-from .intake import DEFAULT_TOKEN_BUDGET, Intake
+from .intake import Intake
 from .results import MaintenanceResult
 from .upkeep import Order, Upkeep
 from .worker import MaintenanceWorker
@@ -185,7 +185,7 @@ class Engine(Intake):
         *,
         session_key: str | None = None,
         session_id: str | None = None,
-        token_budget: int = DEFAULT_TOKEN_BUDGET,
+        token_budget: int | None = None,
         force: bool = False,
         target: str = "threshold",
         instructions: str | None = None,
@@ -201,7 +201,8 @@ class Engine(Intake):
         Parameters
         ----------
         token_budget
-            The context window to fit, in tokens; ``maxAssemblyTokenBudget`` caps it.
+            The context window to fit, in tokens; ``maxAssemblyTokenBudget`` caps it. Default: that
+            of the last call for this conversation, else 128,000.
         force
             Do one sweep over all that is outside the fresh tail even when under the target.
         target
@@ -235,14 +236,14 @@ class Engine(Intake):
         Threading: the summariser is called without any lock or transaction; turns go on meanwhile.
         """
         facts = CallFacts(observed_prompt_tokens(current_tokens), model, provider, context_window)
-        order = self._order(token_budget, target, force=force, facts=facts)
+        place = address(session_key, session_id)
+        order = self._order(place, token_budget, target, force=force, facts=facts)
         order = replace(
             order,
             instructions=instructions,
             progress=progress or order.progress,
             is_cancelled=cancel.is_set if cancel is not None else order.is_cancelled,
         )
-        place = address(session_key, session_id)
         conversation = self.store.find_conversation(place)
         reason = self._sessions.why_not_stored(place.session_key, place.session_id)
         if conversation is not None and reason is None:
@@ -255,7 +256,7 @@ class Engine(Intake):
         *,
         session_key: str | None = None,
         session_id: str | None = None,
-        token_budget: int = DEFAULT_TOKEN_BUDGET,
+        token_budget: int | None = None,
         force: bool = False,
         target: str = "threshold",
     ) -> CompactionPlan:
@@ -278,7 +279,8 @@ class Engine(Intake):
 
         Complexity: as `compact` without reading messages or calling the summariser.
         """
-        order = self._order(token_budget, target, force=force, facts=NO_FACTS)
+        place = address(session_key, session_id)
+        order = self._order(place, token_budget, target, force=force, facts=NO_FACTS)
         conversation = self.conversation(session_key=session_key, session_id=session_id)
         return self.upkeep.rehearse(conversation, order)
 
@@ -407,11 +409,19 @@ class Engine(Intake):
             is_cancelled=cancel.is_set if cancel is not None else lambda: False,
         )
 
-    def _order(self, token_budget: int, target: str, *, force: bool, facts: CallFacts) -> Order:
+    def _order(
+        self,
+        place: Address,
+        token_budget: int | None,
+        target: str,
+        *,
+        force: bool,
+        facts: CallFacts,
+    ) -> Order:
         self._check_enabled()
         if target not in ("threshold", "budget"):
             raise ConfigError(f"target is {target!r}", hint="one of: threshold, budget")
-        budget = self._capped(token_budget)
+        budget = self._budget_for(place, token_budget)
         check_budget(budget)
         return Order(budget, force=force, to_budget=target == "budget", facts=facts)
 

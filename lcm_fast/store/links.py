@@ -14,7 +14,7 @@ import apsw
 
 from .rows import Batch
 
-__all__ = ["link", "open_calls", "take_up_orphans"]
+__all__ = ["link", "open_calls", "take_up_orphans", "unanswered"]
 
 
 def open_calls(
@@ -123,3 +123,18 @@ def _newest_call(
         (conversation_id, call_id, before_seq),
     )
     return next((int(seq) for (seq,) in rows), None)
+
+
+def unanswered(
+    db: apsw.Connection, conversation_id: int, first_seq: int, last_seq: int
+) -> dict[int, list[tuple[str, str]]]:
+    """Return, by seq, (tool name, call id) of the calls in a range that have no result yet."""
+    rows = db.execute(
+        "SELECT call_seq, name, call_id FROM tool_calls WHERE conversation_id = ?"
+        " AND result_seq IS NULL AND call_seq BETWEEN ? AND ? ORDER BY call_seq, call_id",
+        (conversation_id, first_seq, last_seq),
+    )
+    found: dict[int, list[tuple[str, str]]] = {}
+    for seq, name, call_id in rows:
+        found.setdefault(int(seq), []).append((str(name), str(call_id)))
+    return found

@@ -453,4 +453,7 @@ CREATE TABLE summarizer_usage (
   last_failure TEXT
 ) STRICT, WITHOUT ROWID;
 ALTER TABLE map_items ADD COLUMN lease_owner TEXT;
+
+-- calls under way are few; summaries name them
+CREATE INDEX tool_calls_open ON tool_calls (conversation_id, call_seq) WHERE result_seq IS NULL;
 """

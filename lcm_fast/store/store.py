@@ -22,6 +22,7 @@ from . import (
     cursors,
     known_rows,
     large_files,
+    links,
     quarantine,
     record,
     spending,
@@ -331,6 +332,13 @@ class Store(UpkeepStore):
             return record.messages_page(
                 db, self._codec, conversation_id, after_seq=after_seq, limit=limit
             )
+
+    def unanswered_calls(
+        self, conversation_id: int, first_seq: int, last_seq: int
+    ) -> dict[int, list[tuple[str, str]]]:
+        """Return, by seq, (tool name, call id) of the calls in a range that have no result yet."""
+        with self._readers.snapshot() as db:
+            return links.unanswered(db, conversation_id, first_seq, last_seq)
 
     def file_ids_of(self, message_ids: Sequence[int]) -> list[str]:
         """Return the ids of the large files that messages hold, in the order of the messages."""

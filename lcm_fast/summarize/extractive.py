@@ -22,7 +22,7 @@ from .protocol import SummaryRequest, SummaryResponse
 from .quotes import CALL_SIGN, LINE_SIGN, Quote, collect_quotes
 from .salience import TermWeights, identifier_weight
 from .selection import choose_quotes
-from .source_text import EXPAND_PREFIX, time_span
+from .source_text import EXPAND_PREFIX, RUNNING_PREFIX, calls_under_way, time_span
 from .topics import name_topics
 
 __all__ = ["ExtractiveSummarizer"]
@@ -85,6 +85,8 @@ def _notes(request: SummaryRequest) -> str:
     budget = _budget(request)
     header = _first_fitting(header_candidates(request, span), budget)
     room = budget - estimate_tokens(f"{header}\n")
+    running = _list_line(RUNNING_PREFIX, calls_under_way(request.items), room // 2)
+    room -= estimate_tokens(f"{running}\n") if running else 0
     longest = min(_LONGEST_QUOTE[request.level], max(16, room // 2))
     quotes = collect_quotes(entries, longest)
     weights = TermWeights([quote.terms for quote in quotes], [quote.entry for quote in quotes])
@@ -99,7 +101,7 @@ def _notes(request: SummaryRequest) -> str:
     if len(lines) == 1:
         return header
     mentions = _mentions(quotes, entries, "\n".join(lines))
-    closing = (_list_line(MENTIONED_PREFIX, mentions, mention_room), topics)
+    closing = (_list_line(MENTIONED_PREFIX, mentions, mention_room), running, topics)
     return "\n".join([*lines, *filter(None, closing)])
 
 

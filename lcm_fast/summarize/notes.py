@@ -16,7 +16,7 @@ from typing import NamedTuple
 from .directives import DIRECTIVE_MARKER
 from .protocol import SummaryRequest
 from .sentences import printable
-from .source_text import EXPAND_PREFIX, SourceItem, describe_items, one_line
+from .source_text import EXPAND_PREFIX, RUNNING_PREFIX, SourceItem, describe_items, one_line
 from .timestamps import format_range, local_time
 
 __all__ = [
@@ -132,9 +132,16 @@ def _entry(item: SourceItem, moment: datetime | None) -> Entry:
         _label(item),
         moment.strftime("%Y-%m-%d") if moment else "",
         moment.strftime("%H:%M") if moment else "",
-        printable(item.text),
+        _without_running(printable(item.text)),
         item.is_error,
     )
+
+
+def _without_running(text: str) -> str:
+    """Return a text without the lines that a line of the notes' own names."""
+    if RUNNING_PREFIX not in text:
+        return text
+    return "\n".join(line for line in text.split("\n") if not line.startswith(RUNNING_PREFIX))
 
 
 def _label(item: SourceItem) -> str:
@@ -192,7 +199,8 @@ def _opened_entry(line: str, current: Entry) -> Entry | None:
         return Entry(role, role, day or current.day, time or "", "")
     if line.startswith(MENTIONED_PREFIX):
         return current._replace(text=line.removeprefix(MENTIONED_PREFIX), mentions=True)
-    if line.startswith(EXPAND_PREFIX) or line == DIRECTIVE_MARKER or _MARKER.fullmatch(line):
+    is_frame = line.startswith((EXPAND_PREFIX, RUNNING_PREFIX)) or line == DIRECTIVE_MARKER
+    if is_frame or _MARKER.fullmatch(line):
         return Entry("", "", current.day, "", "")
     if _TITLE_LINE.match(line):
         day = _DAY.search(line)

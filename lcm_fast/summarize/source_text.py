@@ -18,8 +18,10 @@ from .timestamps import format_range, format_time, local_time
 
 __all__ = [
     "EXPAND_PREFIX",
+    "RUNNING_PREFIX",
     "SourceItem",
     "SourceRole",
+    "calls_under_way",
     "count_by_role",
     "describe_items",
     "one_line",
@@ -30,6 +32,9 @@ __all__ = [
 
 # Begins the last line of every summary, whoever makes it.
 EXPAND_PREFIX = "Expand for details about: "
+
+# Begins a line that names calls under way, in a source and in a summary alike.
+RUNNING_PREFIX = "No result yet: "
 
 SourceRole = Literal["system", "user", "assistant", "tool", "summary"]
 _ROLE_ORDER: tuple[SourceRole, ...] = ("user", "assistant", "tool", "system", "summary")
@@ -165,6 +170,17 @@ def _header(item: SourceItem, timezone: str) -> str:
         return f"[{begin} - {end}]"
     fields = [begin, item.role, one_line(item.sender) if item.sender else ""]
     return f"[{' | '.join(field for field in fields if field)}]"
+
+
+def calls_under_way(items: Iterable[SourceItem]) -> list[str]:
+    """Return the calls that the items say have no result yet, in order, each once.
+
+    >>> calls_under_way([SourceItem("1", "assistant", "On it.\\nNo result yet: exec (call_1)")])
+    ['exec (call_1)']
+    """
+    lines = (line for item in items for line in item.text.split("\n"))
+    named = (line.removeprefix(RUNNING_PREFIX) for line in lines if line.startswith(RUNNING_PREFIX))
+    return list(dict.fromkeys(call for line in named for call in line.split(", ")))
 
 
 def one_line(text: str) -> str:
