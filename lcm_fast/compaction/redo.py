@@ -36,8 +36,8 @@ class RedoResult:
     kept
         Fallbacks for which there was nothing better yet.
     failure
-        Why the summariser failed; empty when it did not. Nothing is noted against what it was not
-        asked for.
+        Why the summariser failed; empty when it did not. That is no attempt: the fallback only
+        waits.
     """
 
     redone: int = 0
@@ -59,6 +59,8 @@ def redo_fallbacks(services: Services, conversation_id: int, *, limit: int) -> R
         except SummarizerError as error:
             result.failure = error.detail
             _LOG.warning("conversation %d: redoing %s: %s", conversation_id, old.summary_id, error)
+            later = time_after(services.now(), backoff_ms(1))
+            services.store.note_redo_attempt(old.summary_id, later, counts=False)
             break
         finally:
             services.summarizer.gate.store_calls()
@@ -70,7 +72,7 @@ def _redo(services: Services, old: StoredSummary, result: RedoResult) -> None:
     summary = _written(services, old, _items(services, old, message_ids))
     if summary.level == "fallback":
         later = time_after(services.now(), backoff_ms(old.redo_attempts + 1))
-        services.store.note_redo_attempt(old.summary_id, later)
+        services.store.note_redo_attempt(old.summary_id, later, counts=True)
         result.kept += 1
         return
     new = msgspec.structs.replace(

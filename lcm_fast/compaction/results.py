@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
+from ..errors import SummarizerAuthError, SummarizerOutageError, SummarizerRateLimitError
+
 __all__ = ["CompactionResult", "CompactionStatus"]
+
+_STATES_OF_A_SUMMARISER = {
+    SummarizerOutageError.code,
+    SummarizerAuthError.code,
+    SummarizerRateLimitError.code,
+    "circuit_open",
+}
 
 CompactionStatus = Literal["done", "deferred", "nothing", "exhausted", "failed"]
 
@@ -55,6 +64,11 @@ class CompactionResult:
     def made_progress(self) -> bool:
         """Whether the frontier takes fewer tokens than before."""
         return self.tokens_after < self.tokens_before
+
+    @property
+    def summarizer_is_out(self) -> bool:
+        """Whether the summariser itself failed, so that it would fail others as well."""
+        return self.failure_code in _STATES_OF_A_SUMMARISER
 
     @property
     def can_go_on(self) -> bool:

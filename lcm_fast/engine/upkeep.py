@@ -217,8 +217,9 @@ class Upkeep:
             return is_cancelled() or (end is not None and self.monotonic() >= end)
 
         drained: list[DrainedDebt] = []
+        stopped = ""
         for debt in self.store.due_debts(self.now(), conversation_id):
-            if is_over():
+            if stopped or is_over():
                 break
             result = self.drain(
                 debt.conversation_id, token_budget=token_budget, is_cancelled=is_over
@@ -226,7 +227,8 @@ class Upkeep:
             if result is not None:
                 drained.append(DrainedDebt(debt.conversation_id, debt.session_key, result))
                 progress(f"{debt.session_key or debt.session_id}: {result.status}")
-        redone = 0 if is_over() else self._redo(conversation_id, is_over)
+                stopped = result.reason if result.summarizer_is_out else ""
+        redone = 0 if stopped or is_over() else self._redo(conversation_id, is_over)
         pending, next_attempt_after = self.store.open_debts(conversation_id)
         wait_s = seconds_between(self.now(), next_attempt_after)
         if any(one.compaction.can_go_on for one in drained):
@@ -237,7 +239,7 @@ class Upkeep:
             pending=pending,
             next_attempt_after=next_attempt_after,
             wait_s=wait_s,
-            stopped="the deadline was reached, or the caller stopped it" if is_over() else "",
+            stopped="the deadline was reached, or the caller stopped it" if is_over() else stopped,
             duration_ms=(self.monotonic() - started) * 1000,
         )
 
@@ -250,7 +252,10 @@ class Upkeep:
                 if is_alone:
                     order = Order(token_budget=0, is_cancelled=is_over)
                     services = self._services(self.config, number, order)
-                    redone += redo_fallbacks(services, number, limit=_REDONE_AT_ONCE).redone
+                    result = redo_fallbacks(services, number, limit=_REDONE_AT_ONCE)
+                    redone += result.redone
+                    if result.failure:
+                        break
         return redone
 
     def _drain_claimed(

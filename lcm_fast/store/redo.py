@@ -57,12 +57,12 @@ def message_ids_of(db: apsw.Connection, summary_id: str) -> list[int]:
     return [int(message_id) for (message_id,) in rows]
 
 
-def note_attempt(db: apsw.Connection, summary_id: str, redo_after: str) -> None:
-    """Count an attempt that gave nothing better, and say when the next one may be made."""
+def note_attempt(db: apsw.Connection, summary_id: str, redo_after: str, *, counts: bool) -> None:
+    """Say when the next attempt may be made, and count the last one if it was one."""
     db.execute(
-        "UPDATE summaries SET redo_attempts = redo_attempts + 1, redo_after = ?"
+        "UPDATE summaries SET redo_attempts = redo_attempts + ?, redo_after = ?"
         " WHERE summary_id = ?",
-        (redo_after, summary_id),
+        (int(counts), redo_after, summary_id),
     )
 
 

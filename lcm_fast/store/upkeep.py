@@ -130,9 +130,9 @@ class UpkeepStore(ABC):
         with self._readers.snapshot() as db:
             return redo.message_ids_of(db, summary_id)
 
-    def note_redo_attempt(self, summary_id: str, redo_after: str) -> None:
-        """Count an attempt to redo a summary that gave nothing better."""
-        self._write(lambda db: redo.note_attempt(db, summary_id, redo_after))
+    def note_redo_attempt(self, summary_id: str, redo_after: str, *, counts: bool) -> None:
+        """Have a fallback wait; count the attempt, if it was one."""
+        self._write(lambda db: redo.note_attempt(db, summary_id, redo_after, counts=counts))
 
     def replace_fallback(self, old_id: str, new: StoredSummary, wire_tokens: int) -> None:
         """Put a proper summary in the place of a fallback.

@@ -234,6 +234,18 @@ class TestFailures:
             engine.after_turn(turns(9), token_budget=1000)
             assert engine.maintain().wait_s == 3600
 
+    @pytest.mark.parametrize("error", [OUTAGE, SummarizerAuthError("401")])
+    def test_a_summariser_that_is_out_is_not_asked_for_every_conversation(
+        self, database: Path, error: Exception
+    ) -> None:
+        summarise = Scripted(error)
+        with memory(database, summarise) as engine:
+            for key in ("a", "b", "c"):
+                engine.after_turn(turns(9), session_key=key, token_budget=1000)
+            result = engine.maintain()
+        assert (summarise.calls, len(result.drained), result.pending) == (1, 1, 3)
+        assert result.stopped == result.drained[0].compaction.reason
+
     def test_a_failure_keeps_what_was_published_before_it(self, database: Path) -> None:
         clock = Clock()
         with memory(database, Scripted("¤", "¤", OUTAGE, "¤"), clock) as engine:

@@ -96,13 +96,16 @@ def test_what_is_no_better_is_not_stored_and_waits(
     assert [row.summary_id for row in old_rows(engine)] == ids
 
 
-def test_an_outage_counts_against_none_of_them(engine: Engine, summarise: Scripted) -> None:
+def test_an_outage_counts_against_none_of_them(
+    engine: Engine, summarise: Scripted, clock: Clock
+) -> None:
     summarise.answers = [ConnectionError("no route")]
     calls = summarise.calls
     engine.maintain()
     assert summarise.calls == calls + 1
     assert [row.redo_attempts for row in old_rows(engine)] == [0] * 4
     summarise.answers = ["well put ¤"]
+    clock.advance(minutes=5)
     assert engine.maintain().redone == 4
 
 
