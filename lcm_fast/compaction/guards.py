@@ -38,7 +38,7 @@ def open_gate(
     conversation_id
         Whose spend guard counts the calls; None for work that belongs to no conversation.
     clears_spend_guard
-        Somebody asks for this compaction: a spend guard that is open is closed, and the window
+        Somebody insists on this compaction: a spend guard that is open is closed, and the window
         begins anew.
     limits_spending
         Whether the spend guard holds; a batch is as long as its caller makes it.
@@ -49,11 +49,10 @@ def open_gate(
     moment = now()
     since = time_after(moment, -config.summary_call_window_ms)
     gate = Gate(store, config, conversation_id, now, guards, limits_spending)
-    spent = guards.get(gate.spend_scope)
-    if clears_spend_guard and spent is not None:
-        gate.put(Guard(gate.spend_scope))
-    else:
+    if not clears_spend_guard:
         gate.calls_in_window = store.count_calls(conversation_id, since)
+    elif gate.spend_scope in guards:
+        gate.put(Guard(gate.spend_scope))
     return gate
 
 

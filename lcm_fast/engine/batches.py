@@ -57,7 +57,8 @@ class Batches:
         shown_schema = None if schema is None else json.dumps(schema, sort_keys=True)
         timeout_s = self.config.summary_timeout_ms / 1000
         models = self._models(model)
-        gate = open_gate(self.store, self.config, conversation_id, self.now, limits_spending=False)
+        # No conversation's: a long batch must not use up what its compaction may spend.
+        gate = open_gate(self.store, self.config, None, self.now, limits_spending=False)
         return run_batch(
             Batch(
                 store=self.store,

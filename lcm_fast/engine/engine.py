@@ -368,8 +368,7 @@ class Engine(Intake):
         job_id
             Names the work; default a digest of prompt, schema and items.
         session_key
-            The conversation that the calls are noted for. A batch is as long as its caller makes
-            it: no spend guard ends it.
+            The conversation that the results belong to: they are deleted with it.
         max_attempts
             Unusable answers to an item before it has failed.
         max_tokens

@@ -102,6 +102,16 @@ class TestResults:
         (usage,) = lcm_fast.status(engine).summarizer["usage"]
         assert (usage["model"], usage["calls"], usage["input_tokens"]) == ("test/model", 3, 30)
 
+    def test_a_batch_uses_up_nothing_that_compaction_may_spend(self, database: Path) -> None:
+        config = {"summary_max_calls_per_window": 2}
+        with memory(database, lambda request: "¤", Clock(), **config) as engine:
+            engine.ingest(turns(6), token_budget=10**6)
+            items = list("abcdef")
+            done = engine.map(items, "Shout.", model=Model(shout), session_key="default")
+            assert done.status == "done"
+            assert engine.compact(token_budget=10**6, force=False).failure_code is None
+            assert engine.compact(token_budget=500).summaries_created == 2
+
 
 class TestSchema:
     def test_answers_are_decoded_values(self, engine: Engine) -> None:
