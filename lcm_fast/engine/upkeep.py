@@ -184,7 +184,7 @@ class Upkeep:
         What is not done by then goes on in a thread of its own.
         """
         number = conversation.conversation_id
-        debt = self.store.debt(number)
+        debt = None if self.store.is_read_only else self.store.debt(number)
         if debt is None or not (debt.pending or debt.running):
             return False
         ignores_wait = debt.retry_attempts < _FAILED_CLAIMS_THAT_WAIT

@@ -141,6 +141,11 @@ class Store(UpkeepStore):
             self._writer.close()
 
     @property
+    def is_read_only(self) -> bool:
+        """Whether it was opened to be looked at only."""
+        return self._writer is None
+
+    @property
     def size_bytes(self) -> tuple[int, int]:
         """Bytes of the database file and of its write-ahead log."""
         log = Path(self.path + "-wal")

@@ -10,9 +10,10 @@ import pytest
 from conftest import violations
 from upkeep import Clock, Scripted, memory, statuses, turns
 
+import lcm_fast
 from lcm_fast.engine import Engine
 from lcm_fast.errors import MessageError, SummarizerAuthError, SummarizerRateLimitError
-from lcm_fast.store import Debt, owner_name
+from lcm_fast.store import Debt, Store, owner_name
 
 OUTAGE = ConnectionError("no route")
 
@@ -311,6 +312,16 @@ class TestAssembly:
             engine.assemble(token_budget=1000)
             assert is_open(engine)
         assert summarise.calls == 0
+
+    def test_one_that_only_looks_drains_nothing(
+        self, database: Path, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        with memory(database, Scripted()) as engine:
+            engine.after_turn(turns(20), token_budget=1000)
+        looking = Engine(Store.open_read_only(database), lcm_fast.Config(), Scripted(), len)
+        with looking:
+            assert looking.assemble(token_budget=5000).messages
+        assert caplog.records == []
 
     def test_after_the_deadline_what_fits_is_returned(self, database: Path) -> None:
         may_go_on = threading.Event()
