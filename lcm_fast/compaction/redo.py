@@ -51,9 +51,11 @@ def redo_fallbacks(services: Services, conversation_id: int, *, limit: int) -> R
     Complexity: each reads its sources, and changes its own edges and the counts above it.
     """
     result = RedoResult()
-    for old in services.store.fallbacks_due(conversation_id, services.now(), limit):
+    for summary_id in services.store.fallbacks_due(conversation_id, services.now(), limit):
         if services.is_cancelled():
             break
+        # Read only now: its sources may have been redone a moment ago.
+        (old,) = services.store.summaries([summary_id])
         try:
             _redo(services, old, result)
         except SummarizerError as error:

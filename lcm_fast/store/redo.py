@@ -11,6 +11,7 @@ import json
 from typing import Any
 
 import apsw
+import msgspec
 
 from ..errors import PlanStaleError
 from . import summaries
@@ -37,15 +38,15 @@ def conversations_due(db: apsw.Connection, conversation_id: int | None, now: str
     return [int(number) for (number,) in rows]
 
 
-def due(db: apsw.Connection, conversation_id: int, now: str, limit: int) -> list[StoredSummary]:
-    """Return the fallbacks of a conversation to be redone: sources before what is made of them."""
+def due(db: apsw.Connection, conversation_id: int, now: str, limit: int) -> list[str]:
+    """Return the ids of fallbacks to be redone: sources before what is made of them."""
     rows = db.execute(
         f"SELECT summary_id FROM summaries s WHERE conversation_id = :id AND {_DUE}"
         " ORDER BY depth, earliest_at, (SELECT min(seq) FROM summary_messages e"
         "  JOIN messages USING (message_id) WHERE e.summary_id = s.summary_id) LIMIT :limit",
         {"id": conversation_id, "now": now, "limit": limit},
     )
-    return summaries.by_id(db, [str(summary_id) for (summary_id,) in rows])
+    return [str(summary_id) for (summary_id,) in rows]
 
 
 def message_ids_of(db: apsw.Connection, summary_id: str) -> list[int]:
@@ -67,7 +68,8 @@ def note_attempt(db: apsw.Connection, summary_id: str, redo_after: str, *, count
 
 
 def replace(db: apsw.Connection, old_id: str, new: StoredSummary, wire_tokens: int) -> None:
-    """Put `new` in the place of a fallback.
+    """Put `new` in the place of a fallback; what it counts of its descendants is the old one's, as
+    it is now.
 
     Raises
     ------
@@ -76,7 +78,7 @@ def replace(db: apsw.Connection, old_id: str, new: StoredSummary, wire_tokens: i
     """
     found = next(
         db.execute(
-            "SELECT token_count, truncated FROM summaries"
+            "SELECT token_count, truncated, descendant_token_count FROM summaries"
             " WHERE summary_id = ? AND level = 'fallback' AND replaced_by IS NULL",
             (old_id,),
         ),
@@ -86,8 +88,8 @@ def replace(db: apsw.Connection, old_id: str, new: StoredSummary, wire_tokens: i
         raise PlanStaleError(
             f"summary {old_id} is no fallback any more", hint="nothing is left to do for it"
         )
-    old_tokens, was_truncated = found
-    summaries.insert(db, new)
+    old_tokens, was_truncated, descendant_tokens = found
+    summaries.insert(db, msgspec.structs.replace(new, descendant_token_count=descendant_tokens))
     for table, column in (
         ("summary_messages", "summary_id"),
         ("summary_parents", "summary_id"),

@@ -120,8 +120,8 @@ class UpkeepStore(ABC):
         with self._readers.snapshot() as db:
             return redo.conversations_due(db, conversation_id, now)
 
-    def fallbacks_due(self, conversation_id: int, now: str, limit: int) -> list[StoredSummary]:
-        """Return fallback summaries to be redone, sources before what is made of them."""
+    def fallbacks_due(self, conversation_id: int, now: str, limit: int) -> list[str]:
+        """Return the ids of fallbacks to be redone, sources before what is made of them."""
         with self._readers.snapshot() as db:
             return redo.due(db, conversation_id, now, limit)
 

@@ -121,6 +121,23 @@ def test_summaries_made_of_them_count_what_they_take_now(database: Path, clock: 
         assert violations(engine.store) == []
 
 
+def test_a_condensed_one_is_made_anew_of_what_its_sources_say_now(
+    database: Path, clock: Clock
+) -> None:
+    config = {**CONFIG, "leaf_min_fanout": 2, "condensed_target_tokens": 1}
+    summarise = Scripted("")
+    with memory(database, summarise, clock, **config, summary_prefix_target_tokens=1) as engine:
+        engine.ingest(turns(10), token_budget=10**6)
+        engine.compact(token_budget=10**6, force=True)
+        assert levels(engine) == ["fallback"] * 5
+        summarise.answers = ["one ¤", "two ¤", "three ¤", "four ¤", "all of it ¤"]
+        summarise.requests.clear()
+        assert engine.maintain().redone == 5
+        assert violations(engine.store) == []
+    texts = [item.text for item in summarise.requests[-1].items]
+    assert texts == ["one ¤", "two ¤", "three ¤"]
+
+
 def test_one_that_was_redone_meanwhile_is_left_alone(engine: Engine, summarise: Scripted) -> None:
     old = old_rows(engine)[0]
     summarise.answers = ["well put ¤"]
