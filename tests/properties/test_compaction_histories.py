@@ -11,8 +11,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from conftest import power_fails, violations
-from hypothesis import settings
+from conftest import NIGHTLY_EXAMPLES, power_fails, violations
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from upkeep import Clock, memory, turns
@@ -150,7 +150,9 @@ class CompactionHistory(RuleBasedStateMachine):
         shutil.rmtree(self.folder)
 
 
+IS_NIGHTLY = settings().max_examples >= NIGHTLY_EXAMPLES
+SHORT = {} if IS_NIGHTLY else {"stateful_step_count": 25, "max_examples": 40}
 CompactionHistory.TestCase.settings = settings(
-    max_examples=40, stateful_step_count=25, deadline=None
+    deadline=None, suppress_health_check=list(HealthCheck), **SHORT
 )
 TestCompactionHistories = CompactionHistory.TestCase
