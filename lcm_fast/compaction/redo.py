@@ -71,6 +71,8 @@ def redo_fallbacks(services: Services, conversation_id: int, *, limit: int) -> R
 
 def _redo(services: Services, old: StoredSummary, result: RedoResult) -> None:
     message_ids = services.store.message_ids_of(old.summary_id)
+    if not message_ids and not old.source_ids:
+        return  # another process has redone it, and taken its sources
     summary = _written(services, old, _items(services, old, message_ids))
     if summary.level == "fallback":
         later = time_after(services.now(), backoff_ms(old.redo_attempts + 1))
@@ -93,7 +95,7 @@ def _redo(services: Services, old: StoredSummary, result: RedoResult) -> None:
     try:
         services.store.replace_fallback(old.summary_id, new, services.wire_tokens(new))
     except PlanStaleError:
-        return  # another process was quicker
+        return  # another process has redone it
     result.redone += 1
     _LOG.info(
         "conversation %d: %s redone as %s", old.conversation_id, old.summary_id, new.summary_id

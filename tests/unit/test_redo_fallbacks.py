@@ -138,6 +138,24 @@ def test_a_condensed_one_is_made_anew_of_what_its_sources_say_now(
     assert texts == ["one ¤", "two ¤", "three ¤"]
 
 
+def test_two_processes_may_redo_the_same(engine: Engine, database: Path, clock: Clock) -> None:
+    """Another one redoes all of them while this one asks for the first."""
+    others: list[int] = []
+
+    def summarise(request: object) -> str:
+        if not others:
+            others.append(0)
+            with memory(database, Scripted("theirs ¤"), clock, **CONFIG) as other:
+                others[0] = other.maintain().redone
+        return "ours ¤"
+
+    with memory(database, summarise, clock, **CONFIG) as ours:
+        assert ours.maintain().redone == 0
+        assert others == [4]
+        assert {row.content for row in ours.summaries()} == {"theirs ¤"}
+        assert violations(ours.store) == []
+
+
 def test_one_that_was_redone_meanwhile_is_left_alone(engine: Engine, summarise: Scripted) -> None:
     old = old_rows(engine)[0]
     summarise.answers = ["well put ¤"]
