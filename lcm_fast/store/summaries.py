@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import apsw
+import msgspec
 
 from ..errors import PlanStaleError
 from .rows import NewSummary, StoredSummary
@@ -35,7 +36,7 @@ def publish(db: apsw.Connection, conversation_id: int, new: NewSummary) -> tuple
         The context items it was planned to replace are not there any more; nothing is changed.
     """
     replaced = _check_plan(db, conversation_id, new)
-    insert(db, new.summary)
+    insert(db, _counted_now(db, new.summary))
     _insert_edges(db, new)
     db.execute(
         "DELETE FROM context_items WHERE conversation_id = ? AND ordinal BETWEEN ? AND ?",
@@ -109,6 +110,19 @@ def _check_plan(db: apsw.Connection, conversation_id: int, new: NewSummary) -> t
             hint="compact again; nothing was published",
         )
     return len(rows), sum(tokens for _, _, tokens in rows)
+
+
+def _counted_now(db: apsw.Connection, summary: StoredSummary) -> StoredSummary:
+    """Return a summary with the tokens below it as they are now: one of them may have been redone
+    since it was planned."""
+    if not summary.source_ids:
+        return summary
+    rows = db.execute(
+        "SELECT sum(token_count + descendant_token_count) FROM summaries"
+        " WHERE summary_id IN (SELECT value FROM json_each(?))",
+        (json.dumps(summary.source_ids),),
+    )
+    return msgspec.structs.replace(summary, descendant_token_count=int(next(rows)[0]))
 
 
 def insert(db: apsw.Connection, summary: StoredSummary) -> None:

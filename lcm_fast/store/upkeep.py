@@ -200,11 +200,5 @@ class UpkeepStore(ABC):
             return map_jobs.items(db, job_id)
 
     def delete_job(self, job_id: str) -> None:
-        """Delete a batch job with its results.
-
-        Raises
-        ------
-        NotFoundError
-            There is none.
-        """
+        """Delete a batch job with its results, if it is there."""
         self._write(lambda db: map_jobs.delete(db, job_id))

@@ -14,6 +14,7 @@ import lcm_fast
 from lcm_fast.engine import Engine
 from lcm_fast.errors import PlanStaleError
 from lcm_fast.store import StoredSummary
+from lcm_fast.summarize import SummaryRequest
 
 CONFIG = {"fallback_max_tokens": 64, "summary_max_calls_per_window": 1000}
 
@@ -136,6 +137,34 @@ def test_a_condensed_one_is_made_anew_of_what_its_sources_say_now(
         assert violations(engine.store) == []
     texts = [item.text for item in summarise.requests[-1].items]
     assert texts == ["one ¤", "two ¤", "three ¤"]
+
+
+def test_a_summary_published_over_one_redone_meanwhile_counts_it_right(
+    database: Path, clock: Clock
+) -> None:
+    """Leaves are redone by another process while what stands above them is condensed further."""
+    config = {
+        **CONFIG,
+        "leaf_min_fanout": 2,
+        "condensed_min_fanout": 2,
+        "condensed_target_tokens": 1,
+        "summary_prefix_target_tokens": 1,
+    }
+    redone: list[int] = []
+
+    def summarise(request: SummaryRequest) -> str:
+        if request.depth == 0:
+            return ""
+        if request.depth == 2 and not redone:
+            with memory(database, Scripted("a longer text ¤¤¤"), clock, **config) as other:
+                redone.append(other.maintain().redone)
+        return "condensed " + "¤" * 15
+
+    with memory(database, summarise, clock, **config) as engine:
+        engine.ingest(turns(18), token_budget=10**6)
+        engine.compact(token_budget=10**6, force=True)
+        assert redone[0] > 0
+        assert violations(engine.store) == []
 
 
 def test_two_processes_may_redo_the_same(engine: Engine, database: Path, clock: Clock) -> None:
