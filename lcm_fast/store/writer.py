@@ -291,18 +291,19 @@ class Writer:
         return []
 
     def _apply(self, entry: _Entry[Any], *, alone: bool) -> bool:
+        undo = "ROLLBACK"
         try:
             with as_store_errors(self._path, "writing"):
-                if alone:
-                    entry.result = entry.apply(self._db)
-                else:
+                if not alone:
                     self._db.execute("SAVEPOINT entry")
-                    entry.result = entry.apply(self._db)
+                    undo = "ROLLBACK TO entry; RELEASE entry"
+                entry.result = entry.apply(self._db)
+                if not alone:
                     self._db.execute("RELEASE entry")
         except Exception as error:  # raised again by the entry's caller, maybe another thread
             entry.error = error
             if self._db.in_transaction:
-                self._db.execute("ROLLBACK" if alone else "ROLLBACK TO entry; RELEASE entry")
+                self._db.execute(undo)
             return False
         return True
 

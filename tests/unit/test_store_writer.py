@@ -268,6 +268,22 @@ def test_entries_are_applied_again_when_another_ends_their_transaction(words: Wo
     )
 
 
+def test_entries_are_applied_again_when_one_could_not_even_begin(words: Words) -> None:
+    savepoints = itertools.count()
+
+    def cut_the_second(_: object, sql: str, __: object) -> bool:
+        if sql.startswith("SAVEPOINT") and next(savepoints) == 1:
+            raise RefusedError
+        return True
+
+    words.db.exec_trace = cut_the_second
+    raised = words.group([note("a"), note("b"), note("c")])
+    assert ([type(error) for error in raised], words.noted()) == (
+        [type(None), RefusedError, type(None)],
+        ["a", "c"],
+    )
+
+
 def test_entries_that_cannot_be_committed_raise_an_error_each_of_its_own(words: Words) -> None:
     raised = words.group([lambda db: db.set_commit_hook(lambda: True), note("b")])
     words.db.set_commit_hook(None)
