@@ -16,6 +16,7 @@ from lcm_types cimport (
     MESSAGE,
     NOGIL_ITEMS,
     check_array,
+    check_indexes,
     check_kinds,
     check_ordinals,
     check_tokens,
@@ -146,13 +147,13 @@ cdef Py_ssize_t walk_tail(
     return start
 
 
-def select_context(ordinals, openers, tokens, pinned, tail_start, budget):
-    """Choose the items that fit a token budget: pinned ones, the fresh tail, then newest first.
+def select_context(ordinals, openers, tokens, pinned, tail_start, budget, order=None, reserve=0):
+    """Choose the items that fit a token budget: pinned ones, the fresh tail, then in `order`.
 
     While pinned items and tail alone exceed the budget, the tail yields units from its old end,
-    down to the newest unit. Before the tail, exchanges are decided whole, at their newest member:
-    taken when they fit what remains, skipped otherwise. An exchange with a pinned member, or with
-    one in the tail, is kept whole.
+    down to the newest unit. Before the tail, exchanges are decided whole, at their first member in
+    `order`: taken when they fit what remains, skipped otherwise. An exchange with a pinned member,
+    or with one in the tail, is kept whole.
 
     Parameters
     ----------
@@ -164,6 +165,11 @@ def select_context(ordinals, openers, tokens, pinned, tail_start, budget):
         Index at which the fresh tail starts, 0 to n; n when there is none.
     budget : int
         Tokens, 0 or more.
+    order : numpy.ndarray, optional
+        int64, shape (k,): indexes of the items to choose from, best first; others are not chosen.
+        Default: all, newest first.
+    reserve : int
+        Tokens of the budget, 0 or more, that are not filled with chosen items.
 
     Returns
     -------
@@ -175,7 +181,8 @@ def select_context(ordinals, openers, tokens, pinned, tail_start, budget):
     TypeError
         If an array is not a numpy array of its dtype, or a count is not an integer.
     ValueError
-        As for `select_fresh_tail`; also if `tail_start` is outside 0 to n or `budget` negative.
+        As for `select_fresh_tail`; also if `tail_start` is outside 0 to n, `budget` or `reserve`
+        negative, or an index of `order` outside 0 to n - 1.
 
     Notes
     -----
@@ -191,6 +198,10 @@ def select_context(ordinals, openers, tokens, pinned, tail_start, budget):
     >>> mask, start = select_context(ordinals, ordinals, tokens, np.zeros(4, np.uint8), 3, 30)
     >>> mask.tolist(), start
     ([1, 0, 1, 1], 3)
+    >>> best_first = np.array([0, 2])
+    >>> none = np.zeros(4, np.uint8)
+    >>> select_context(ordinals, ordinals, tokens, none, 3, 20, best_first)[0].tolist()
+    [1, 0, 0, 1]
     """
     check_array("ordinals", ordinals, "int64", -1)
     cdef const int64_t[::1] ordinal_view = ordinals
@@ -205,6 +216,12 @@ def select_context(ordinals, openers, tokens, pinned, tail_start, budget):
     cdef const uint8_t[::1] pinned_view = pinned
     cdef Py_ssize_t start = to_position("tail_start", tail_start, length)
     cdef int64_t budget_tokens = to_limit("budget", budget)
+    if order is None:
+        order = np.arange(length - 1, -1, -1, dtype=np.int64)
+    check_array("order", order, "int64", -1)
+    cdef const int64_t[::1] order_view = order
+    check_indexes("order", order_view, length)
+    cdef int64_t reserved = to_limit("reserve", reserve)
     mask = np.empty(length, dtype=np.uint8)
     if length == 0:
         return mask, start
@@ -215,13 +232,15 @@ def select_context(ordinals, openers, tokens, pinned, tail_start, budget):
     if length < NOGIL_ITEMS:
         start = choose(
             &ordinal_view[0], &opener_view[0], &token_view[0], &pinned_view[0], length, start,
-            budget_tokens, &heads[0], &group_tokens[0], &states[0], &mask_view[0],
+            budget_tokens, &order_view[0] if order_view.shape[0] else NULL, order_view.shape[0],
+            reserved, &heads[0], &group_tokens[0], &states[0], &mask_view[0],
         )
         return mask, start
     with nogil:
         start = choose(
             &ordinal_view[0], &opener_view[0], &token_view[0], &pinned_view[0], length, start,
-            budget_tokens, &heads[0], &group_tokens[0], &states[0], &mask_view[0],
+            budget_tokens, &order_view[0] if order_view.shape[0] else NULL, order_view.shape[0],
+            reserved, &heads[0], &group_tokens[0], &states[0], &mask_view[0],
         )
     return mask, start
 
@@ -234,6 +253,9 @@ cdef Py_ssize_t choose(
     Py_ssize_t length,
     Py_ssize_t tail_start,
     int64_t budget,
+    const int64_t* order,
+    Py_ssize_t order_length,
+    int64_t reserve,
     int64_t* heads,
     int64_t* group_tokens,
     uint8_t* states,
@@ -258,7 +280,8 @@ cdef Py_ssize_t choose(
         tail_start = yield_tail(
             heads, group_tokens, states, mask, length, tail_start, budget, &fixed
         )
-    fill(heads, group_tokens, states, tail_start, budget - fixed)
+    if fixed <= budget:
+        fill(heads, group_tokens, states, order, order_length, budget - fixed - reserve)
     for i in range(length):
         mask[i] = (states[heads[i]] & SELECTED) != 0
     return tail_start
@@ -306,15 +329,15 @@ cdef void fill(
     const int64_t* heads,
     const int64_t* group_tokens,
     uint8_t* states,
-    Py_ssize_t tail_start,
+    const int64_t* order,
+    Py_ssize_t order_length,
     int64_t remaining,
 ) noexcept nogil:
-    """Decide the exchanges before the tail that are not kept anyway, newest first."""
-    cdef Py_ssize_t i = tail_start
+    """Decide the exchanges that are not kept anyway, in the order of their best members."""
+    cdef Py_ssize_t i
     cdef int64_t head
-    while i > 0:
-        i -= 1
-        head = heads[i]
+    for i in range(order_length):
+        head = heads[order[i]]
         if states[head]:
             continue
         if group_tokens[head] <= remaining:

@@ -81,6 +81,15 @@ cdef inline int check_tokens(const int64_t[::1] tokens) except -1:
     return 0
 
 
+cdef inline int check_indexes(str name, const int64_t[::1] indexes, Py_ssize_t length) except -1:
+    """Reject indexes outside 0 to `length` - 1."""
+    cdef Py_ssize_t i
+    for i in range(indexes.shape[0]):
+        if not 0 <= indexes[i] < length:
+            raise ValueError(f"{name}[{i}] is {indexes[i]}, expected 0 to {length - 1}")
+    return 0
+
+
 cdef inline int64_t to_count(str name, object value) except? -1:
     """Return `value` as an int that fits 64 bits; any sign."""
     import operator

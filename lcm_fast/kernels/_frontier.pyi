@@ -20,4 +20,6 @@ def select_context(
     pinned: npt.NDArray[np.uint8],
     tail_start: int,
     budget: int,
+    order: npt.NDArray[np.int64] | None = None,
+    reserve: int = 0,
 ) -> tuple[npt.NDArray[np.uint8], int]: ...

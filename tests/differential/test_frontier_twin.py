@@ -41,6 +41,26 @@ def test_the_choice_is_that_of_the_twin(frontier: Frontier, tail_start: int, bud
     assert outcome(kernel.select_context, *arguments) == outcome(twin.select_context, *arguments)
 
 
+orders = st.lists(st.integers(-1, 12), max_size=14)
+
+
+@given(frontiers, st.integers(0, 24), st.integers(0, 400), orders, st.integers(-1, 90))
+def test_the_choice_in_a_given_order_is_that_of_the_twin(
+    frontier: Frontier, tail_start: int, budget: int, order: list[int], reserve: int
+) -> None:
+    tail_start = min(tail_start, len(frontier.kinds))
+    best_first = np.array(order, dtype=np.int64)
+    arguments = (*frontier[1:], tail_start, budget, best_first, reserve)
+    assert outcome(kernel.select_context, *arguments) == outcome(twin.select_context, *arguments)
+
+
+@pytest.mark.parametrize("how", WAYS_TO_BREAK)
+def test_a_malformed_order_has_the_error_of_the_twin(how: str) -> None:
+    order = break_array(np.array([2, 0]), how)
+    arguments = (*SOUND[1:], 3, 30, order)
+    assert outcome(kernel.select_context, *arguments) == outcome(twin.select_context, *arguments)
+
+
 @given(frontiers, st.integers(1, 6), st.integers(0, 300))
 def test_the_choice_beside_a_selected_tail_is_that_of_the_twin(
     frontier: Frontier, count: int, budget: int

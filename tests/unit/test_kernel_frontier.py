@@ -217,3 +217,28 @@ def test_ordinals_that_do_not_increase_are_refused_by_their_index() -> None:
     same = np.array([3, 3])
     with pytest.raises(ValueError, match=r"^ordinals\[1\] is 3, not above 3 before it$"):
         select_fresh_tail(f.kinds, same, f.openers, f.tokens, 1)
+
+
+def test_exchanges_are_chosen_in_the_order_given() -> None:
+    f = frontier(*[(MESSAGE, i, 10) for i in range(5)])
+    mask, _ = select_context(*f[1:], np.zeros(5, dtype=np.uint8), 4, 30, np.array([1, 3, 2]))
+    assert mask.tolist() == [0, 1, 0, 1, 1]
+
+
+def test_what_an_order_does_not_name_is_left_out() -> None:
+    f = frontier(*[(MESSAGE, i, 10) for i in range(4)])
+    mask, _ = select_context(*f[1:], np.zeros(4, dtype=np.uint8), 3, 90, np.array([1]))
+    assert mask.tolist() == [0, 1, 0, 1]
+
+
+def test_an_exchange_has_the_place_of_its_best_member() -> None:
+    f = frontier((MESSAGE, 0, 10), (MESSAGE, 1, 10), (MESSAGE, 1, 10), (MESSAGE, 3, 10))
+    mask, _ = select_context(*f[1:], np.zeros(4, dtype=np.uint8), 3, 30, np.array([2, 0, 1]))
+    assert mask.tolist() == [0, 1, 1, 1]
+
+
+def test_a_reserve_is_not_filled_and_costs_the_tail_nothing() -> None:
+    f = frontier(*[(MESSAGE, i, 10) for i in range(4)])
+    none = np.zeros(4, dtype=np.uint8)
+    masks = [select_context(*f[1:], none, 2, 40, reserve=r)[0].tolist() for r in (10, 40)]
+    assert masks == [[0, 1, 1, 1], [0, 0, 1, 1]]

@@ -15,6 +15,7 @@ __all__ = [
     "UInt8Array",
     "check_array",
     "check_flags",
+    "check_indexes",
     "check_kinds",
     "check_ordinals",
     "check_tokens",
@@ -70,6 +71,14 @@ def check_tokens(tokens: Int64Array, length: int) -> None:
         total += count
         if total > LARGEST_COUNT:
             raise ValueError(f"tokens add up to more than {LARGEST_COUNT} at tokens[{i}]")
+
+
+def check_indexes(name: str, indexes: Int64Array, length: int) -> None:
+    """Reject indexes outside 0 to `length` - 1."""
+    check_array(name, indexes, "int64")
+    for i, value in enumerate(indexes.tolist()):
+        if not 0 <= value < length:
+            raise ValueError(f"{name}[{i}] is {value}, expected 0 to {length - 1}")
 
 
 def check_flags(name: str, flags: UInt8Array, length: int) -> None:

@@ -15,6 +15,7 @@ from .checks import (
     UInt8Array,
     check_array,
     check_flags,
+    check_indexes,
     check_kinds,
     check_ordinals,
     check_tokens,
@@ -105,6 +106,8 @@ def select_context(
     pinned: UInt8Array,
     tail_start: int,
     budget: int,
+    order: Int64Array | None = None,
+    reserve: int = 0,
 ) -> tuple[UInt8Array, int]:
     """See `lcm_fast.kernels.select_context`."""
     check_ordinals(ordinals)
@@ -114,11 +117,17 @@ def select_context(
     check_flags("pinned", pinned, length)
     tail_start = to_position("tail_start", tail_start, length)
     budget = to_limit("budget", budget)
+    if order is None:
+        order = np.arange(length - 1, -1, -1, dtype=np.int64)
+    check_indexes("order", order, length)
+    reserve = to_limit("reserve", reserve)
     heads = _heads(ordinals.tolist(), openers.tolist(), None)
     costs = tokens.tolist()
     pinned_heads = {head for head, flag in zip(heads, pinned.tolist(), strict=True) if flag}
     tail_start = _yield_tail(heads, costs, pinned_heads, tail_start, budget)
-    kept = _fill(heads, costs, pinned_heads | set(heads[tail_start:]), budget)
+    best_first = [heads[i] for i in order.tolist()]
+    fixed = pinned_heads | set(heads[tail_start:])
+    kept = _fill(heads, costs, fixed, best_first, budget, reserve)
     mask = [1 if head in kept else 0 for head in heads]
     return np.array(mask, dtype=np.uint8), tail_start
 
@@ -138,19 +147,25 @@ def _yield_tail(
     return tail_start
 
 
-def _fill(heads: list[int], tokens: list[int], kept: set[int], budget: int) -> set[int]:
-    """Return `kept` and, newest first, every further exchange that fits the rest of the budget."""
+def _fill(
+    heads: list[int],
+    tokens: list[int],
+    fixed: set[int],
+    best_first: list[int],
+    budget: int,
+    reserve: int,
+) -> set[int]:
+    """Return `fixed` and every further exchange, best first, that fits the rest of the budget."""
     group_tokens = dict.fromkeys(heads, 0)
     for head, cost in zip(heads, tokens, strict=True):
         group_tokens[head] += cost
-    decided = set(kept)
-    chosen = set(kept)
-    remaining = budget - sum(group_tokens[head] for head in kept)
-    for head in reversed(heads):
-        if head in decided:
-            continue
-        decided.add(head)
-        if group_tokens[head] <= remaining:
+    remaining = budget - sum(group_tokens[head] for head in fixed)
+    if remaining < 0:
+        return fixed
+    remaining -= reserve
+    chosen = set(fixed)
+    for head in dict.fromkeys(best_first):
+        if head not in fixed and group_tokens[head] <= remaining:
             remaining -= group_tokens[head]
             chosen.add(head)
     return chosen
