@@ -19,7 +19,7 @@ from .pairing import pair_tool_exchanges
 from .pieces import Piece, summary_piece
 from .rendered import MessagePieces
 from .results import Assembly, AssemblyStats, FreshTail, Prefix, Selection
-from .selection import Choice, choose
+from .selection import Choice, Room, choose
 
 __all__ = ["MIN_BUDGET_TOKENS", "AssemblyRequest", "assemble", "check_budget"]
 
@@ -38,6 +38,8 @@ class AssemblyRequest:
         Size of the whole output.
     prompt_tokens
         Kept free of it for the prompt that will follow.
+    eviction_step
+        Share of the budget that is freed at once when items must be left out.
     previous
         Digests of the messages of this process' last assembly of the conversation, for
         `Prefix.stable_tokens`.
@@ -47,6 +49,7 @@ class AssemblyRequest:
     prompt_tokens: int
     fresh_tail_count: int
     fresh_tail_max_tokens: int | None
+    eviction_step: float
     timezone: str
     count_tokens: CountTokens
     previous: Sequence[int] = ()
@@ -55,6 +58,16 @@ class AssemblyRequest:
     def available_tokens(self) -> int:
         """Tokens the output may take."""
         return self.budget_tokens - self.prompt_tokens
+
+    @property
+    def room(self) -> Room:
+        """What selection may fill."""
+        return Room(
+            budget_tokens=self.available_tokens,
+            step_tokens=int(self.eviction_step * self.budget_tokens),
+            fresh_tail_count=self.fresh_tail_count,
+            fresh_tail_max_tokens=self.fresh_tail_max_tokens,
+        )
 
 
 def check_budget(budget_tokens: int, prompt_tokens: int = 0) -> None:
@@ -90,12 +103,7 @@ def assemble(
     BudgetTooSmallError
         Not even what must stay, cut down, fits.
     """
-    choice = choose(
-        frontier,
-        request.available_tokens,
-        fresh_tail_count=request.fresh_tail_count,
-        fresh_tail_max_tokens=request.fresh_tail_max_tokens,
-    )
+    choice = choose(frontier, request.room)
     pieces = _fetch(messages, store, frontier, choice, request)
     complete = len(pieces) == len(frontier)
     paired = pair_tool_exchanges(pieces, request.count_tokens)

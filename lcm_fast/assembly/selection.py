@@ -1,6 +1,8 @@
 """Choose which context items go into an assembly; pure functions over a frontier's arrays.
 
-Nothing is fetched here: the arrays hold all that choosing needs (decisions 1 and 2).
+Nothing is fetched here: the arrays hold all that choosing needs (decisions 1 to 3). What is shown
+changes in steps: room is made for several turns at once, so that in between the output only grows
+at its end and a provider's prompt cache stays good.
 """
 
 from __future__ import annotations
@@ -8,12 +10,54 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ..kernels import select_context
 from ..store import Frontier
-from ..store.frontier import UInt8
+from ..store.frontier import Int64, UInt8
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Choice", "Ranking", "Room", "choose"]
+
+Float64 = npt.NDArray[np.float64]
+
+# Of the room, what the best items may take; they are shown even where that changes the prefix.
+_CORE_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What there is to fill.
+
+    Attributes
+    ----------
+    budget_tokens
+        Tokens of all that is chosen.
+    step_tokens
+        Tokens that are freed beyond need when something must be left out.
+    fresh_tail_count, fresh_tail_max_tokens
+        Newest messages that come first.
+    """
+
+    budget_tokens: int
+    step_tokens: int
+    fresh_tail_count: int
+    fresh_tail_max_tokens: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """How much each item of a frontier of n items has to do with the prompt.
+
+    Attributes
+    ----------
+    scores : float64[n]
+        0 for nothing.
+    shown : bool[n]
+        What the assembly before showed.
+    """
+
+    scores: Float64
+    shown: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,32 +72,107 @@ class Choice:
         Items that stay whatever the budget: leading system messages and the newest user message.
     tail_start, wanted_tail_start
         Index of the fresh tail's first item, after and before it yielded to the budget.
+    is_ranked
+        The prompt decided what stays.
     """
 
     indexes: list[int]
     pinned: UInt8
     tail_start: int
     wanted_tail_start: int
+    is_ranked: bool
 
 
-def choose(
-    frontier: Frontier,
-    budget_tokens: int,
-    *,
-    fresh_tail_count: int,
-    fresh_tail_max_tokens: int | None,
-) -> Choice:
+def choose(frontier: Frontier, room: Room, ranking: Ranking | None = None) -> Choice:
     """Choose the items for a budget: the fresh tail, what is pinned, then whole exchanges, newest
-    first.
+    first or those that have most to do with the prompt.
 
-    Complexity: linear in the frontier, in the kernels.
+    Complexity: linear in the frontier, in the kernels; a ranking is sorted.
     """
     pinned = _pinned(frontier)
-    wanted = frontier.fresh_tail_start(fresh_tail_count, fresh_tail_max_tokens)
-    mask, tail_start = select_context(
-        frontier.ordinals, frontier.openers, frontier.tokens, pinned, wanted, budget_tokens
-    )
-    return Choice(np.flatnonzero(mask).tolist(), pinned, tail_start, wanted)
+    wanted = frontier.fresh_tail_start(room.fresh_tail_count, room.fresh_tail_max_tokens)
+    chooser = _Chooser(frontier, pinned, wanted, room)
+    mask, tail_start = chooser.select(None)
+    is_ranked = False
+    if not mask.all():
+        if ranking is not None and tail_start == wanted and ranking.scores[:tail_start].any():
+            mask = chooser.best(ranking, tail_start)
+            is_ranked = True
+        elif room.step_tokens:
+            mask, tail_start = chooser.newest(mask, tail_start)
+    return Choice(np.flatnonzero(mask).tolist(), pinned, tail_start, wanted, is_ranked)
+
+
+class _Chooser:
+    def __init__(self, frontier: Frontier, pinned: UInt8, wanted: int, room: Room) -> None:
+        self._frontier = frontier
+        self._pinned = pinned
+        self._wanted = wanted
+        self._room = room
+
+    def select(
+        self, order: Int64 | None, reserve: int = 0, wanted: int | None = None
+    ) -> tuple[UInt8, int]:
+        frontier = self._frontier
+        return select_context(
+            frontier.ordinals,
+            frontier.openers,
+            frontier.tokens,
+            self._pinned,
+            self._wanted if wanted is None else wanted,
+            self._room.budget_tokens,
+            order,
+            reserve,
+        )
+
+    def newest(self, filled: UInt8, tail_start: int) -> tuple[UInt8, int]:
+        """Return the newest items, from a place on that moves in steps, and the tail's start.
+
+        The place follows from the frontier alone: the tokens before it are a multiple of a step. An
+        exchange larger than a step that does not fit hides nothing behind it.
+        """
+        step = self._room.step_tokens
+        has_yielded = tail_start > self._wanted
+        first = tail_start
+        if not has_yielded:
+            first = _first_in_sequence(self._frontier, filled, tail_start, step)
+        before = np.concatenate(([0], np.cumsum(self._frontier.tokens)))
+        start = int(np.searchsorted(before, -(-int(before[first]) // step) * step))
+        if has_yielded:
+            tail_start = min(max(start, tail_start), self._frontier.fresh_tail_start(1, 0))
+        order = np.arange(tail_start - 1, start - 1, -1, dtype=np.int64)
+        return self.select(order, wanted=tail_start)
+
+    def best(self, ranking: Ranking, tail_start: int) -> UInt8:
+        """Return the items with the highest scores, ties newest first.
+
+        What was shown stays while it fits beside the best ones; when it does not, the lowest scores
+        of it go, a step at once.
+        """
+        newest_first = ranking.scores[:tail_start][::-1]
+        order = tail_start - 1 - np.argsort(-newest_first, kind="stable")
+        shown = ranking.shown[order]
+        if not shown.any():
+            return self.select(order)[0]
+        in_core = np.cumsum(self._frontier.tokens[order]) <= _CORE_SHARE * self._room.budget_tokens
+        in_core &= ranking.scores[order] > 0
+        kept = np.concatenate((order[in_core], order[shown & ~in_core]))
+        mask = self.select(kept)[0]
+        if not mask[kept].all():
+            return self.select(kept, self._room.step_tokens)[0]
+        spare = self._room.budget_tokens - int(self._frontier.tokens[mask != 0].sum())
+        if spare > 2 * self._room.step_tokens:
+            return self.select(np.concatenate((kept, order[~(shown | in_core)])))[0]
+        return mask
+
+
+def _first_in_sequence(frontier: Frontier, filled: UInt8, tail_start: int, step: int) -> int:
+    """Return the index behind the newest exchange that did not fit and is no larger than a step."""
+    left_out = np.flatnonzero(filled[:tail_start] == 0)
+    _, exchange = np.unique(frontier.openers[left_out], return_inverse=True)
+    sizes = np.bincount(exchange, weights=frontier.tokens[left_out])
+    ends = left_out[sizes[exchange] <= step]
+    return int(ends[-1]) + 1 if len(ends) else 0
 
 
 def _pinned(frontier: Frontier) -> UInt8:

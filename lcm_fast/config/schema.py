@@ -147,6 +147,8 @@ _ACTIVE = (
     _integer("sweepDeadlineMs", 120_000, 1, "Milliseconds after which a sweep starts no new pass."),
     _integer("compactUntilUnderDeadlineMs", 300_000, 1, "Milliseconds for one compaction."),
     _integer("maxAssemblyTokenBudget", None, 1000, "Cap on every token budget."),
+    _on_off("promptAwareEviction", False, "Whether the prompt decides which old items are kept."),
+    _number("evictionStep", 0.05, 0, 0.5, "Fraction of the budget freed at once when items go."),
     _text("customInstructions", "Text added to every summarisation prompt."),
     _number(
         "summaryMaxOverageFactor", 3.0, 1, None, "Multiple of its target at which a summary is cut."
@@ -201,7 +203,6 @@ _LATER = (
     _choice("hostFallbackMode", ("error", "capture-only"), "What a host does without us."),
     _integer("newSessionRetainDepth", 2, -1, "Depth of summaries that survive /new; -1 keeps all."),
     _on_off("transcriptGcEnabled", False, "Whether maintenance rewrites transcripts."),
-    _on_off("promptAwareEviction", False, "Whether the prompt decides which old items are kept."),
     _on_off("stubLargeToolPayloads", False, "Whether large tool results are shown as stubs."),
     _text("largeFileSummaryProvider", "Provider of a bare largeFileSummaryModel."),
     _text("largeFileSummaryModel", "Model that summarises large files."),

@@ -100,6 +100,8 @@ class Config:
     sweep_deadline_ms: int = _default("sweepDeadlineMs")
     compact_until_under_deadline_ms: int = _default("compactUntilUnderDeadlineMs")
     max_assembly_token_budget: int | None = _default("maxAssemblyTokenBudget")
+    prompt_aware_eviction: bool = _default("promptAwareEviction")
+    eviction_step: float = _default("evictionStep")
     summary_max_overage_factor: float = _default("summaryMaxOverageFactor")
     fallback_max_tokens: int = _default("fallbackMaxTokens")
     context_threshold_overrides: tuple[ThresholdRule, ...] = _default("contextThresholdOverrides")

@@ -172,6 +172,7 @@ class Engine(Intake):
             prompt_tokens=prompt_tokens,
             fresh_tail_count=self.config.fresh_tail_count,
             fresh_tail_max_tokens=self.config.fresh_tail_max_tokens,
+            eviction_step=self.config.eviction_step,
             timezone=self.timezone,
             count_tokens=self._count_tokens,
             previous=self._assemblies.get(number) or (),

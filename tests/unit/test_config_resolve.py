@@ -207,12 +207,12 @@ class TestAliases:
 
 class TestNotes:
     def test_a_key_for_later_is_accepted_and_reported(self, write_file: WriteFile) -> None:
-        config = load_config(write_file({"promptAwareEviction": True}), environ={})
+        config = load_config(write_file({"transcriptGcEnabled": True}), environ={})
         assert codes(config) == ["not_effective"]
 
     def test_a_key_for_later_is_checked_all_the_same(self, write_file: WriteFile) -> None:
-        with pytest.raises(ConfigError, match="promptAwareEviction"):
-            load_config(write_file({"promptAwareEviction": "perhaps"}), environ={})
+        with pytest.raises(ConfigError, match="transcriptGcEnabled"):
+            load_config(write_file({"transcriptGcEnabled": "perhaps"}), environ={})
 
     def test_a_retired_key_is_accepted_and_reported(self, write_file: WriteFile) -> None:
         keys = {"cacheAwareCompaction": {"enabled": True}}
