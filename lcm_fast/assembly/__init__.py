@@ -1,18 +1,24 @@
 """The best context for a token budget: selection, rendering, tool pairing, fitting."""
 
-from .assembler import MIN_BUDGET_TOKENS, AssemblyRequest, assemble, check_budget
+from .assembler import MIN_BUDGET_TOKENS, assemble, check_budget
+from .live import NOTHING_LIVE, LiveMessages
 from .pieces import summary_xml
 from .rendered import MessagePieces
+from .request import NOTHING_SHOWN, AssemblyRequest, Shown
 from .results import Assembly, AssemblyStats, FreshTail, Prefix
 
 __all__ = [
     "MIN_BUDGET_TOKENS",
+    "NOTHING_LIVE",
+    "NOTHING_SHOWN",
     "Assembly",
     "AssemblyRequest",
     "AssemblyStats",
     "FreshTail",
+    "LiveMessages",
     "MessagePieces",
     "Prefix",
+    "Shown",
     "assemble",
     "check_budget",
     "summary_xml",

@@ -23,6 +23,8 @@ class AssemblyStats:
     unsent
         Items with nothing to send: calls of a cut-off turn that were never answered, repeated
         calls and results.
+    live
+        Messages that only the host has yet.
     placeholders
         Messages inserted where the record itself lacks a tool call's partner.
     cut
@@ -36,6 +38,7 @@ class AssemblyStats:
     context_items: int
     dropped: int
     unsent: int
+    live: int
     placeholders: int
     cut: int
     selection: Selection
@@ -81,7 +84,7 @@ class Assembly:
             messages=[],
             estimated_tokens=0,
             token_budget=token_budget,
-            stats=AssemblyStats(0, 0, 0, 0, 0, 0, 0, "full-fit", "no such conversation yet"),
+            stats=AssemblyStats(0, 0, 0, 0, 0, 0, 0, 0, "full-fit", "no such conversation yet"),
             fresh_tail=FreshTail(0, 0),
             prefix=Prefix("", 0),
         )

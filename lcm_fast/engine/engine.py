@@ -17,15 +17,25 @@ from threading import Event
 from types import TracebackType
 from typing import Any
 
-from ..assembly import Assembly, AssemblyRequest, MessagePieces, assemble, check_budget
+from ..assembly import (
+    NOTHING_LIVE,
+    NOTHING_SHOWN,
+    Assembly,
+    AssemblyRequest,
+    LiveMessages,
+    MessagePieces,
+    Shown,
+    assemble,
+    check_budget,
+)
 from ..assembly.recently_used import RecentlyUsed
 from ..compaction import CompactionPlan, CompactionResult
 from ..compaction.usage import observed_prompt_tokens
 from ..config import Config, system_zone
 from ..errors import ConfigError
-from ..ingest import address
+from ..ingest import address, recognise_live
 from ..mapping import MapResult
-from ..store import NO_FACTS, Address, CallFacts, Frontier, Store
+from ..store import NO_FACTS, Address, CallFacts, Conversation, Frontier, Store
 from ..summarize.backends import as_backend
 from .batches import Batches
 from .intake import Intake
@@ -77,7 +87,7 @@ class Engine(Intake):
         )
         super().__init__(store, config, upkeep, count_tokens, now or _utc_now)
         self._pieces = MessagePieces(store, count_tokens)
-        self._assemblies: RecentlyUsed[list[int]] = RecentlyUsed(_REMEMBERED_ASSEMBLIES)
+        self._assemblies: RecentlyUsed[Shown] = RecentlyUsed(_REMEMBERED_ASSEMBLIES)
         self._worker: MaintenanceWorker | None = None
         self._batches = Batches(
             store=store,
@@ -130,6 +140,7 @@ class Engine(Intake):
         session_id: str | None = None,
         token_budget: int,
         prompt: str | None = None,
+        live_messages: Iterable[Any] | None = None,
         deadline_ms: int = _RELIEF_MS,
     ) -> Assembly:
         """Return the context for the next model call, within `token_budget`.
@@ -140,6 +151,9 @@ class Engine(Intake):
             Tokens of the whole output, at least 256; ``maxAssemblyTokenBudget`` caps it.
         prompt
             The user's next message, when it is sent after this context: room for it is kept free.
+        live_messages
+            What the host holds of the conversation. Those that are not stored yet are shown as
+            well, in their place; none is stored.
         deadline_ms
             How long a conversation that is in compaction debt and does not fit may be compacted
             first; after it, what fits is returned, and the compaction goes on behind.
@@ -148,6 +162,8 @@ class Engine(Intake):
         ------
         BudgetTooSmallError
             Below 256, or not even what must stay fits with its texts cut away.
+        MessageError
+            Naming index and field of a malformed live message.
 
         Complexity: linear in the frontier, in kernels; rows are read for what is chosen.
         """
@@ -157,16 +173,13 @@ class Engine(Intake):
         check_budget(budget, prompt_tokens)
         place = address(session_key, session_id)
         self._budgets.put(place, token_budget)
-        found = self.store.frontier(place, self._frontiers)
-        if found is None:
+        conversation, frontier = self._frontier(place, budget, deadline_ms)
+        live = NOTHING_LIVE
+        if live_messages is not None:
+            live = LiveMessages(*recognise_live(self._ingest, live_messages, conversation))
+        if conversation is None and not live.bodies:
             return Assembly.nothing(budget)
-        if found[0].frontier_tokens > budget and self.upkeep.relieve(
-            found[0], budget, deadline_ms / 1000
-        ):
-            found = self.store.frontier(place, self._frontiers) or found
-        conversation, frontier = found
-        number = conversation.conversation_id
-        self._frontiers.put(number, frontier)
+        number = conversation.conversation_id if conversation is not None else 0
         request = AssemblyRequest(
             budget_tokens=budget,
             prompt_tokens=prompt_tokens,
@@ -175,11 +188,27 @@ class Engine(Intake):
             eviction_step=self.config.eviction_step,
             timezone=self.timezone,
             count_tokens=self._count_tokens,
-            previous=self._assemblies.get(number) or (),
+            previous=self._assemblies.get(number) or NOTHING_SHOWN,
+            live=live,
         )
-        assembly, digests = assemble(self.store, self._pieces, conversation, frontier, request)
-        self._assemblies.put(number, digests)
+        assembly, shown = assemble(self.store, self._pieces, number, frontier, request)
+        if conversation is not None:
+            self._assemblies.put(number, shown)
         return assembly
+
+    def _frontier(
+        self, place: Address, budget: int, deadline_ms: int
+    ) -> tuple[Conversation | None, Frontier]:
+        """Return a conversation's frontier, compacted first where it is in debt and too large."""
+        found = self.store.frontier(place, self._frontiers)
+        if found is None:
+            return None, Frontier.empty(0)
+        if found[0].frontier_tokens > budget and self.upkeep.relieve(
+            found[0], budget, deadline_ms / 1000
+        ):
+            found = self.store.frontier(place, self._frontiers) or found
+        self._frontiers.put(found[0].conversation_id, found[1])
+        return found
 
     def compact(
         self,

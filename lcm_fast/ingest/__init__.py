@@ -4,6 +4,7 @@ section 3)."""
 from .addresses import DEFAULT_SESSION_KEY, address, address_of
 from .batch import admit_batch, commit_turn, ingest_batch
 from .file_reading import FileDescription, describe_file
+from .live import recognise_live
 from .normalise import message_from_entry, message_from_object
 from .results import BootstrapResult, CommitResult, IngestResult
 from .services import Services, services_of
@@ -29,6 +30,7 @@ __all__ = [
     "message_from_entry",
     "message_from_object",
     "open_source",
+    "recognise_live",
     "services_of",
     "sessions_in",
 ]

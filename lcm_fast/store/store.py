@@ -41,6 +41,7 @@ from .connection import (
     usable_name,
 )
 from .frontier import Frontier, KnownFrontiers
+from .live_rows import rows_of_live
 from .migrations import DEFAULT_DICTIONARY_ID, migrate, schema_version
 from .readers import Readers
 from .recognise import find_known
@@ -203,6 +204,14 @@ class Store(UpkeepStore):
             taken = {row.message_id for row in known.rows.values()}
         left = Counter(row.identity for row in rows if row.message_id not in taken)
         return len(known.rows), (Counter(unknown) & left).total()
+
+    def rows_of_live(self, conversation_id: int, batch: Batch) -> dict[int, int]:
+        """Return the message id of the row that each message of a host's live list is, by its
+        position; those that are not stored are left out."""
+        with self._readers.snapshot() as db:
+            conversation = conversations.get(db, conversation_id)
+            assert conversation is not None
+            return rows_of_live(db, conversation, batch, self._codec)
 
     def quarantined(
         self, conversation_id: int | None = None, *, limit: int = 50

@@ -1,0 +1,143 @@
+"""Say what an assembly chose and why; reads nothing, changes nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..store import MESSAGE, Frontier
+from .pieces import Piece
+from .request import AssemblyRequest
+from .results import Assembly, AssemblyStats, FreshTail, Prefix, Selection
+from .selection import Choice
+
+__all__ = ["Outcome", "report", "unsent_count"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came out: of which frontier, by which choice, as which pieces.
+
+    Attributes
+    ----------
+    unsent
+        Chosen items that held nothing to send.
+    """
+
+    frontier: Frontier
+    choice: Choice
+    pieces: list[Piece]
+    unsent: int
+
+    @property
+    def dropped(self) -> int:
+        """Items left out for lack of room."""
+        last = self.frontier.last_ordinal
+        shown = sum(ordinal <= last for ordinal in _ordinals(self.pieces))
+        return len(self.frontier) - shown - self.unsent
+
+    @property
+    def cut(self) -> int:
+        """Messages shown in part."""
+        return sum(piece.cut for piece in self.pieces)
+
+
+def unsent_count(chosen: list[Piece], paired: list[Piece]) -> int:
+    """Return how many chosen items pairing left out."""
+    return len(_ordinals(chosen) - _ordinals(paired))
+
+
+def _ordinals(pieces: list[Piece]) -> set[int]:
+    """Return which context items are shown."""
+    return {piece.ordinal for piece in pieces if not piece.is_placeholder}
+
+
+def report(conversation_id: int, outcome: Outcome, request: AssemblyRequest) -> Assembly:
+    """Return the assembly with its figures."""
+    pieces = outcome.pieces
+    tail = _tail(outcome)
+    return Assembly(
+        messages=[piece.message for piece in pieces],
+        estimated_tokens=sum(piece.tokens for piece in pieces),
+        token_budget=request.budget_tokens,
+        stats=_stats(outcome, request),
+        fresh_tail=FreshTail(len(tail), sum(piece.tokens for piece in tail)),
+        prefix=Prefix(
+            _fingerprint(conversation_id, outcome.frontier),
+            _stable_tokens(pieces, request.previous.digests),
+        ),
+    )
+
+
+def _tail(outcome: Outcome) -> list[Piece]:
+    start, frontier = outcome.choice.tail_start, outcome.frontier
+    if start >= len(frontier):
+        return []
+    first = int(frontier.ordinals[start])
+    return [one for one in outcome.pieces if one.ordinal >= first and not one.is_placeholder]
+
+
+def _stats(outcome: Outcome, request: AssemblyRequest) -> AssemblyStats:
+    frontier, pieces = outcome.frontier, outcome.pieces
+    summaries = int(np.count_nonzero(frontier.kinds != MESSAGE))
+    return AssemblyStats(
+        raw_messages=len(frontier) - summaries,
+        summaries=summaries,
+        context_items=len(frontier),
+        dropped=outcome.dropped,
+        unsent=outcome.unsent,
+        live=sum(one.ordinal > frontier.last_ordinal for one in pieces),
+        placeholders=sum(piece.is_placeholder for piece in pieces),
+        cut=outcome.cut,
+        selection=_selection(outcome),
+        reason="; ".join(_reasons(outcome, request)),
+    )
+
+
+def _selection(outcome: Outcome) -> Selection:
+    if outcome.choice.is_ranked:
+        return "prompt-aware"
+    return "chronological" if outcome.dropped or outcome.cut else "full-fit"
+
+
+def _reasons(outcome: Outcome, request: AssemblyRequest) -> Iterator[str]:
+    """Say in words what was chosen and why."""
+    total, choice = len(outcome.frontier), outcome.choice
+    room = f"{request.available_tokens:,} tokens"
+    if request.prompt_tokens:
+        room += f" ({request.prompt_tokens:,} more are kept free for the prompt)"
+    if outcome.dropped:
+        kept = "those nearest to the prompt" if choice.is_ranked else "the newest"
+        yield f"{total - outcome.dropped} of {total} items fit into {room}; {kept} were kept"
+        if request.is_prompt_unknown:
+            yield "nothing that is said in the prompt occurs in the older ones"
+    else:
+        yield f"all {total} items fit into {room}"
+    yielded = choice.tail_start - choice.wanted_tail_start
+    if yielded > 0:
+        wanted = total - choice.wanted_tail_start
+        yield f"the fresh tail of {wanted} items alone was larger and gave up {yielded}"
+    if outcome.cut:
+        yield f"{outcome.cut} shown in part, being larger than the room left"
+    if outcome.unsent:
+        yield f"{outcome.unsent} of a turn that was cut off held nothing but unanswered calls"
+
+
+def _fingerprint(conversation_id: int, frontier: Frontier) -> str:
+    """Change when a summary is added, moved or replaced, and at nothing else (spec U4)."""
+    digest = hashlib.sha256(f"summary-prefix-v1\0{conversation_id}".encode())
+    for index in np.flatnonzero(frontier.kinds != MESSAGE):
+        digest.update(f"\0{int(frontier.ordinals[index])}\0{frontier.summary_ids[index]}".encode())
+    return f"summary-prefix-v1:{conversation_id}:{digest.hexdigest()[:32]}"
+
+
+def _stable_tokens(pieces: list[Piece], previous: Sequence[int]) -> int:
+    stable = 0
+    for piece, before in zip(pieces, previous, strict=False):
+        if piece.digest != before:
+            break
+        stable += piece.tokens
+    return stable

@@ -1,0 +1,75 @@
+"""What an assembly is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from .live import NOTHING_LIVE, LiveMessages
+from .selection import Ranking, Room
+
+__all__ = ["NOTHING_SHOWN", "AssemblyRequest", "Shown"]
+
+CountTokens = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What an assembly showed: digests of its messages, and ordinals of their context items."""
+
+    digests: Sequence[int] = ()
+    ordinals: Sequence[int] = ()
+
+
+NOTHING_SHOWN = Shown()
+
+
+@dataclass(frozen=True, slots=True)
+class AssemblyRequest:
+    """What an assembly is asked for.
+
+    Attributes
+    ----------
+    budget_tokens
+        Size of the whole output.
+    prompt_tokens
+        Kept free of it for the prompt that will follow.
+    eviction_step
+        Share of the budget that is freed at once when items must be left out.
+    previous
+        What this process' last assembly of the conversation showed.
+    ranking
+        How much each item has to do with the prompt, where that is to decide.
+    live
+        What the host holds of the conversation; what the record lacks of it is shown as well.
+    """
+
+    budget_tokens: int
+    prompt_tokens: int
+    fresh_tail_count: int
+    fresh_tail_max_tokens: int | None
+    eviction_step: float
+    timezone: str
+    count_tokens: CountTokens
+    previous: Shown = NOTHING_SHOWN
+    live: LiveMessages = NOTHING_LIVE
+    ranking: Ranking | None = None
+
+    @property
+    def available_tokens(self) -> int:
+        """Tokens the output may take."""
+        return self.budget_tokens - self.prompt_tokens
+
+    @property
+    def is_prompt_unknown(self) -> bool:
+        """Whether the prompt was to decide and has no term that any item has."""
+        return self.ranking is not None and not self.ranking.scores.any()
+
+    def room_beside(self, tokens: int) -> Room:
+        """Return what selection may fill when so much is taken."""
+        return Room(
+            budget_tokens=max(0, self.available_tokens - tokens),
+            step_tokens=int(self.eviction_step * self.budget_tokens),
+            fresh_tail_count=self.fresh_tail_count,
+            fresh_tail_max_tokens=self.fresh_tail_max_tokens,
+        )
