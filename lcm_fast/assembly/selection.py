@@ -128,8 +128,8 @@ class _Chooser:
     def newest(self, filled: UInt8, tail_start: int) -> tuple[UInt8, int]:
         """Return the newest items, from a place on that moves in steps, and the tail's start.
 
-        The place follows from the frontier alone: the tokens before it are a multiple of a step. An
-        exchange larger than a step that does not fit hides nothing behind it.
+        The place follows from the frontier alone: it is the last with at most a certain multiple of
+        a step before it. An exchange larger than a step that does not fit hides nothing behind it.
         """
         step = self._room.step_tokens
         has_yielded = tail_start > self._wanted
@@ -137,7 +137,7 @@ class _Chooser:
         if not has_yielded:
             first = _first_in_sequence(self._frontier, filled, tail_start, step)
         before = np.concatenate(([0], np.cumsum(self._frontier.tokens)))
-        start = int(np.searchsorted(before, -(-int(before[first]) // step) * step))
+        start = int(np.searchsorted(before, -(-int(before[first]) // step) * step, "right")) - 1
         if has_yielded:
             tail_start = min(max(start, tail_start), self._frontier.fresh_tail_start(1, 0))
         order = np.arange(tail_start - 1, start - 1, -1, dtype=np.int64)
