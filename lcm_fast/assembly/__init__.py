@@ -1,6 +1,7 @@
 """The best context for a token budget: selection, rendering, tool pairing, fitting."""
 
 from .assembler import MIN_BUDGET_TOKENS, assemble, check_budget
+from .diagnostics import Diagnostics, diagnose
 from .live import NOTHING_LIVE, LiveMessages
 from .pieces import summary_xml
 from .rendered import MessagePieces
@@ -14,6 +15,7 @@ __all__ = [
     "Assembly",
     "AssemblyRequest",
     "AssemblyStats",
+    "Diagnostics",
     "FreshTail",
     "LiveMessages",
     "MessagePieces",
@@ -21,5 +23,6 @@ __all__ = [
     "Shown",
     "assemble",
     "check_budget",
+    "diagnose",
     "summary_xml",
 ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from .diagnostics import Diagnostics
+
 __all__ = ["Assembly", "AssemblyStats", "FreshTail", "Prefix", "Selection"]
 
 Selection = Literal["full-fit", "chronological", "prompt-aware"]
@@ -67,7 +69,10 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """The context for one model call, in the shape the messages came in."""
+    """The context for one model call, in the shape the messages came in.
+
+    `diagnostics` is there when it was asked for.
+    """
 
     messages: list[dict[str, Any]]
     estimated_tokens: int
@@ -76,6 +81,7 @@ class Assembly:
     fresh_tail: FreshTail
     prefix: Prefix
     system_prompt_addition: str | None = None
+    diagnostics: Diagnostics | None = None
 
     @staticmethod
     def nothing(token_budget: int) -> Assembly:

@@ -27,6 +27,7 @@ from ..assembly import (
     Shown,
     assemble,
     check_budget,
+    diagnose,
 )
 from ..assembly.recently_used import RecentlyUsed
 from ..compaction import CompactionPlan, CompactionResult
@@ -141,6 +142,7 @@ class Engine(Intake):
         token_budget: int,
         prompt: str | None = None,
         live_messages: Iterable[Any] | None = None,
+        diagnostics: bool = False,
         deadline_ms: int = _RELIEF_MS,
     ) -> Assembly:
         """Return the context for the next model call, within `token_budget`.
@@ -154,6 +156,8 @@ class Engine(Intake):
         live_messages
             What the host holds of the conversation. Those that are not stored yet are shown as
             well, in their place; none is stored.
+        diagnostics
+            Also tell what fills the context: the largest items, and messages that say the same.
         deadline_ms
             How long a conversation that is in compaction debt and does not fit may be compacted
             first; after it, what fits is returned, and the compaction goes on behind.
@@ -194,6 +198,9 @@ class Engine(Intake):
         assembly, shown = assemble(self.store, self._pieces, number, frontier, request)
         if conversation is not None:
             self._assemblies.put(number, shown)
+        if diagnostics:
+            found = diagnose(self._pieces, frontier, shown.ordinals)
+            assembly = replace(assembly, diagnostics=found)
         return assembly
 
     def _frontier(

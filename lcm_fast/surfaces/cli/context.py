@@ -29,7 +29,7 @@ from .output import (
     say_json,
     write_private,
 )
-from .report import output_section
+from .report import diagnostics_section, output_section
 
 __all__ = ["assemble"]
 
@@ -40,6 +40,7 @@ _LINES_SHOWN = 6
 @conversation_options
 @budget_option(required=True)
 @click.option("--prompt", metavar="TEXT", help="The next message; room for it is kept free.")
+@click.option("--diagnose", is_flag=True, help="Also tell what fills the context.")
 @click.option(
     "--out",
     type=click.Path(path_type=Path, readable=False),
@@ -55,6 +56,7 @@ def assemble(
     session_id: str | None,
     budget: int,
     prompt: str | None,
+    diagnose: bool,
     out: Path | None,
 ) -> None:
     """Choose the best context of a conversation within a token budget; changes nothing."""
@@ -63,7 +65,11 @@ def assemble(
     with invocation.reading() as engine:
         conversation = engine.conversation(session_key=session_key, session_id=session_id)
         assembly = engine.assemble(
-            session_key=session_key, session_id=session_id, token_budget=budget, prompt=prompt
+            session_key=session_key,
+            session_id=session_id,
+            token_budget=budget,
+            prompt=prompt,
+            diagnostics=diagnose,
         )
         zone = engine.timezone
     if out is not None:
@@ -76,6 +82,8 @@ def assemble(
         for number, message in enumerate(assembly.messages, 1):
             say("\n".join(_shown(number, message, zone)))
     say(output_section(assembly))
+    if assembly.diagnostics is not None:
+        say(diagnostics_section(assembly.diagnostics))
 
 
 def _shown(number: int, message: Mapping[str, Any], zone: str) -> Iterator[str]:

@@ -5,7 +5,7 @@ Pure functions from results to text of `WIDTH` columns.
 
 from __future__ import annotations
 
-from ...assembly import Assembly
+from ...assembly import Assembly, Diagnostics
 from ...compaction import CompactionPlan, CompactionResult
 from ...engine import MaintenanceResult
 from ...ingest import BootstrapResult
@@ -164,3 +164,22 @@ def output_section(assembly: Assembly) -> str:
     if stats.cut:
         paragraphs.append(f"{counted(stats.cut, 'message')} shown in part")
     return section("out", paragraphs)
+
+
+def diagnostics_section(diagnostics: Diagnostics) -> str:
+    """Return what fills the context."""
+    paragraphs = [
+        f"{counted(diagnostics.message_tokens, 'token')} of messages,"
+        f" {diagnostics.summary_tokens:,} of summaries in the view;"
+        f" {counted(diagnostics.shown_messages, 'message')} and"
+        f" {counted(diagnostics.shown_summaries, 'summary', 'summaries')} of them shown"
+    ]
+    for item in (*diagnostics.largest_messages, *diagnostics.largest_summaries):
+        state = "shown" if item.is_shown else "left out"
+        paragraphs.append(f"{item.item_id}: {counted(item.tokens, 'token')}, {state}")
+    paragraphs += [
+        f"{same.count} messages that say the same, {counted(same.tokens, 'token')} together:"
+        f" {', '.join(same.item_ids)}"
+        for same in diagnostics.duplicates
+    ]
+    return section("filled by", paragraphs)
