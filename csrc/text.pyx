@@ -2,14 +2,18 @@
 
 Search and relevance use the same terms (architecture, sections 4 and 6). A typed translation of
 `lcm_fast/kernels/reference/text.py`, which explains the rules: characters are classified by table,
-pages of it filled as scripts turn up; ASCII words are folded and stemmed in a buffer.
+pages of it filled as scripts turn up; ASCII words are folded and stemmed in a buffer, and hashed
+there when only their hashes are wanted.
 """
 
-from libc.stdint cimport uint8_t, uint16_t, uint32_t
-from libc.stdlib cimport free, malloc
+cimport cython
+from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
 from unicodedata import category, normalize
+
+import numpy as np
 
 from lcm_stem cimport stem
 
@@ -20,8 +24,19 @@ cdef extern from "Python.h":
     void* PyUnicode_DATA(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
     object PyUnicode_New(Py_ssize_t length, uint32_t largest)
-    object PyUnicode_FromKindAndData(int kind, const void* characters, Py_ssize_t length)
     object PyUnicode_Substring(object text, Py_ssize_t begin, Py_ssize_t end)
+
+cdef extern from *:
+    """
+    #define HASH_BASIS 2166136261u
+    #define HASH_PRIME 16777619u
+    #define FIRST_FACTOR 0x85EBCA6Bu
+    #define SECOND_FACTOR 0xC2B2AE35u
+    """
+    uint32_t HASH_BASIS
+    uint32_t HASH_PRIME
+    uint32_t FIRST_FACTOR
+    uint32_t SECOND_FACTOR
 
 cdef enum:
     LONGEST_TERM = 64
@@ -62,10 +77,60 @@ cdef tuple CJK_RANGES = (
 cdef dict CATEGORY_FLAGS = {"Lu": UPPER, "Lt": UPPER, "Ll": LOWER, "Nd": DIGIT}
 
 cdef uint8_t* class_pages[PAGES]
+# The classes of ASCII once more, for reading without a check.
+cdef uint8_t[128] ascii_classes
 
 cdef struct Text:
     int kind
     const void* characters
+
+
+cdef class Terms:
+    """Terms as they are found: as texts, or as hashes alone."""
+
+    cdef list texts
+    cdef uint32_t* hashes
+    cdef Py_ssize_t length
+    cdef Py_ssize_t capacity
+
+    def __cinit__(self, list texts):
+        self.texts = texts
+        self.hashes = NULL
+        self.length = self.capacity = 0
+
+    def __dealloc__(self):
+        free(self.hashes)
+
+    cdef int add_ascii(self, const char* term, Py_ssize_t length) except -1:
+        if self.texts is not None:
+            self.texts.append(ascii_text(term, length))
+            return 0
+        cdef Text view
+        view.kind = 1
+        view.characters = term
+        return self.add_hash(hash_of(view, 0, length))
+
+    cdef int add_part(self, object text, Text source, Py_ssize_t begin, Py_ssize_t end) except -1:
+        """Add a part of a text; `source` views the whole text."""
+        if self.texts is not None:
+            self.texts.append(PyUnicode_Substring(text, begin, end))
+            return 0
+        return self.add_hash(hash_of(source, begin, end))
+
+    cdef int add_text(self, object text) except -1:
+        return self.add_part(text, view_of(text), 0, PyUnicode_GET_LENGTH(text))
+
+    cdef inline int add_hash(self, uint32_t value) except -1:
+        cdef uint32_t* larger
+        if self.length == self.capacity:
+            larger = <uint32_t*> realloc(self.hashes, (2 * self.capacity + 256) * sizeof(uint32_t))
+            if larger == NULL:
+                raise MemoryError()
+            self.hashes = larger
+            self.capacity = 2 * self.capacity + 256
+        self.hashes[self.length] = value
+        self.length += 1
+        return 0
 
 
 def analyse_terms(text):
@@ -103,25 +168,222 @@ def analyse_terms(text):
     """
     if not PyUnicode_Check(text):
         raise TypeError(f"text must be a str, not {type(text).__name__}")
+    cdef Terms terms = Terms([])
+    analyse(text, terms)
+    return terms.texts
+
+
+def count_terms(texts):
+    """Hash the search terms of many texts, and count how often each occurs in its text.
+
+    Parameters
+    ----------
+    texts : list of str
+        Any strings, n of them.
+
+    Returns
+    -------
+    tuple of numpy.ndarray
+        `offsets`, int64, shape (n + 1,): the terms of text i stand at offsets[i] to offsets[i + 1].
+        `terms`, uint32, shape (m,): hashes of the distinct terms of each text, as they appear.
+        `counts`, uint32, shape (m,): how often each occurs in its text.
+
+    Raises
+    ------
+    TypeError
+        If `texts` is not a list, or one of it is not a str.
+
+    Notes
+    -----
+    The terms are those of `analyse_terms`. A hash is FNV-1a over code points, 32 bits, then the
+    finaliser of MurmurHash3. Linear in the texts. Source: architecture, section 6; benchmarks,
+    section 2.
+
+    Examples
+    --------
+    >>> offsets, terms, counts = count_terms(["to be or not to be", "be"])
+    >>> offsets.tolist(), counts.tolist(), terms[1] == terms[4]
+    ([0, 4, 5], [2, 2, 1, 1, 1], True)
+    """
+    if not isinstance(texts, list):
+        raise TypeError(f"texts must be a list, not {type(texts).__name__}")
+    cdef Terms found = Terms(None)
+    cdef Terms distinct = Terms(None)
+    cdef Terms counts = Terms(None)
+    cdef Slots slots = Slots()
+    cdef Py_ssize_t i
+    offsets = np.zeros(len(texts) + 1, dtype=np.int64)
+    cdef int64_t[::1] offset_view = offsets
+    for i in range(len(texts)):
+        if not PyUnicode_Check(texts[i]):
+            raise TypeError(f"texts[{i}] must be a str, not {type(texts[i]).__name__}")
+        found.length = 0
+        analyse(texts[i], found)
+        add_counts(found, distinct, counts, slots)
+        offset_view[i + 1] = distinct.length
+    return offsets, array_of(distinct), array_of(counts)
+
+
+cdef class Slots:
+    """Where each value of a text was seen: an open table that is emptied by counting rounds."""
+
+    cdef uint32_t* rounds
+    cdef Py_ssize_t* places
+    cdef Py_ssize_t mask
+    cdef uint32_t round
+
+    def __cinit__(self):
+        self.rounds = NULL
+        self.places = NULL
+        self.mask = -1
+        self.round = 0
+
+    def __dealloc__(self):
+        free(self.rounds)
+        free(self.places)
+
+    cdef int begin(self, Py_ssize_t values) except -1:
+        """Empty the table, and make it twice as large as the values to come."""
+        cdef Py_ssize_t size = 256
+        self.round += 1
+        if values * 2 <= self.mask + 1 and self.round:
+            return 0
+        while size < values * 2:
+            size *= 2
+        free(self.rounds)
+        free(self.places)
+        self.rounds = <uint32_t*> calloc(size, sizeof(uint32_t))
+        self.places = <Py_ssize_t*> malloc(size * sizeof(Py_ssize_t))
+        self.mask = size - 1
+        self.round = 1
+        if self.rounds == NULL or self.places == NULL:
+            raise MemoryError()
+        return 0
+
+
+cdef object array_of(Terms values):
+    array = np.empty(values.length, dtype=np.uint32)
+    cdef uint32_t[::1] view = array
+    if values.length:
+        memcpy(&view[0], values.hashes, values.length * sizeof(uint32_t))
+    return array
+
+
+cdef int add_counts(Terms found, Terms distinct, Terms counts, Slots slots) except -1:
+    """Add each value that was found once, in order of appearance, and how often it was."""
+    cdef Py_ssize_t first = distinct.length
+    cdef Py_ssize_t i
+    cdef Py_ssize_t at
+    cdef uint32_t value
+    slots.begin(found.length)
+    for i in range(found.length):
+        value = found.hashes[i]
+        at = value & slots.mask
+        while slots.rounds[at] == slots.round and distinct.hashes[slots.places[at]] != value:
+            at = (at + 1) & slots.mask
+        if slots.rounds[at] == slots.round:
+            counts.hashes[slots.places[at]] += 1
+            continue
+        slots.rounds[at] = slots.round
+        slots.places[at] = distinct.length
+        distinct.add_hash(value)
+        counts.add_hash(1)
+    return 0
+
+
+cdef inline uint32_t hash_of(Text source, Py_ssize_t begin, Py_ssize_t end) noexcept:
+    cdef uint32_t value = HASH_BASIS
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        value = hashed_on(value, read(source, i))
+    return finished(value)
+
+
+@cython.overflowcheck(False)
+cdef inline uint32_t hashed_on(uint32_t value, uint32_t character) noexcept:
+    return (value ^ character) * HASH_PRIME
+
+
+@cython.overflowcheck(False)
+cdef inline uint32_t finished(uint32_t value) noexcept:
+    value = (value ^ (value >> 16)) * FIRST_FACTOR
+    value = (value ^ (value >> 13)) * SECOND_FACTOR
+    return value ^ (value >> 16)
+
+
+cdef int analyse(object text, Terms terms) except -1:
     normal = text if PyUnicode_IS_ASCII(text) else normalise(text)
     cdef Text source = view_of(normal)
     cdef Py_ssize_t length = PyUnicode_GET_LENGTH(normal)
     cdef Py_ssize_t begin = 0
     cdef Py_ssize_t end
+    cdef uint32_t character
     cdef uint8_t flags
-    cdef list terms = []
     while begin < length:
         end = begin + 1
-        flags = class_of(read(source, begin))
+        character = read(source, begin)
+        flags = ascii_classes[character] if character < 128 else class_of(character)
         if flags & CJK:
             while end < length and class_of(read(source, end)) & CJK:
                 end += 1
-            add_cjk(source, begin, end, terms)
+            add_cjk(normal, source, begin, end, terms)
         elif flags & (WORD | JOINER):
-            end = end_of_compound(source, begin, length)
-            add_compound(normal, source, begin, end, terms)
+            end = end_of_plain_word(source, begin, length, terms)
+            if end == begin:
+                end = end_of_compound(source, begin, length)
+                add_compound(normal, source, begin, end, terms)
         begin = end
-    return terms
+    return 0
+
+
+cdef Py_ssize_t end_of_plain_word(
+    Text source, Py_ssize_t begin, Py_ssize_t length, Terms terms
+) except -1:
+    """Add the ASCII word that begins here, if that is all there is; return where it ends.
+
+    Most of what there is to read: no capital but the first, no joiner but one behind it. For all
+    else `begin` is returned and nothing added.
+    """
+    cdef char[BUFFER] buffer
+    cdef Py_ssize_t latest = min(length, begin + LONGEST_TERM)
+    cdef Py_ssize_t end = begin
+    cdef uint32_t character = 0
+    cdef uint32_t value = HASH_BASIS
+    cdef uint8_t flags = 0
+    while end < latest:
+        character = read(source, end)
+        flags = ascii_classes[character] if character < 128 else 0
+        if not flags & WORD or (flags & UPPER and end > begin):
+            break
+        if flags & UPPER:
+            character += 32
+        buffer[end - begin] = <char> character
+        value = hashed_on(value, character)
+        end += 1
+    if end == begin or end == latest:
+        if end < length or end == begin:
+            return begin
+    elif character >= 128 or flags & WORD:
+        return begin
+    elif flags & JOINER:
+        if end + 1 < length:
+            character = read(source, end + 1)
+            if character >= 128 or ascii_classes[character] & (WORD | JOINER):
+                return begin
+        add_plain(buffer, end - begin, value, terms)
+        return end + 1
+    add_plain(buffer, end - begin, value, terms)
+    return end
+
+
+cdef inline int add_plain(
+    char* word, Py_ssize_t length, uint32_t value, Terms terms
+) except -1:
+    """Add the stem of a folded word; `value` is the running hash of the word as it stands."""
+    cdef Py_ssize_t stemmed = stem(word, length)
+    if terms.texts is None and stemmed == length:
+        return terms.add_hash(finished(value))
+    return terms.add_ascii(word, stemmed)
 
 
 cdef inline Text view_of(object text):
@@ -227,14 +489,15 @@ cdef object drop_invisible(object text):
     return "".join(pieces)
 
 
-cdef int add_cjk(Text source, Py_ssize_t begin, Py_ssize_t end, list terms) except -1:
+cdef int add_cjk(
+    object text, Text source, Py_ssize_t begin, Py_ssize_t end, Terms terms
+) except -1:
     """Add each character, and each pair right after its first character."""
-    cdef const char* characters = <const char*> source.characters
     cdef Py_ssize_t i
     for i in range(begin, end):
-        terms.append(PyUnicode_FromKindAndData(source.kind, characters + i * source.kind, 1))
+        terms.add_part(text, source, i, i + 1)
         if i + 1 < end:
-            terms.append(PyUnicode_FromKindAndData(source.kind, characters + i * source.kind, 2))
+            terms.add_part(text, source, i, i + 2)
     return 0
 
 
@@ -255,7 +518,7 @@ cdef Py_ssize_t end_of_compound(Text source, Py_ssize_t begin, Py_ssize_t length
 
 
 cdef int add_compound(
-    object text, Text source, Py_ssize_t begin, Py_ssize_t end, list terms
+    object text, Text source, Py_ssize_t begin, Py_ssize_t end, Terms terms
 ) except -1:
     """Add the run as a whole where it has several segments, then each segment."""
     cdef Py_ssize_t first_end
@@ -291,7 +554,7 @@ cdef Py_ssize_t next_segment(
 
 
 cdef bint add_whole(
-    object text, Text source, Py_ssize_t begin, Py_ssize_t end, list terms
+    object text, Text source, Py_ssize_t begin, Py_ssize_t end, Terms terms
 ) except -1:
     """Add the run without outer punctuation, unless too long; tell whether that is all of it."""
     while class_of(read(source, begin)) & (JOINER | URL_JOINER):
@@ -301,11 +564,11 @@ cdef bint add_whole(
     if end - begin > LONGEST_TERM:
         return False
     if is_ascii(source, begin, end):
-        terms.append(folded_ascii(source, begin, end))
+        add_folded(source, begin, end, terms)
         return is_decimal(source, begin, end)
     whole = PyUnicode_Substring(text, begin, end).casefold()
     if PyUnicode_GET_LENGTH(whole) <= LONGEST_TERM:
-        terms.append(whole)
+        terms.add_text(whole)
     return False
 
 
@@ -346,13 +609,15 @@ cdef inline object ascii_text(const char* buffer, Py_ssize_t length):
     return text
 
 
-cdef inline object folded_ascii(Text source, Py_ssize_t begin, Py_ssize_t end):
+cdef inline int add_folded(
+    Text source, Py_ssize_t begin, Py_ssize_t end, Terms terms
+) except -1:
     cdef char[BUFFER] buffer
-    return ascii_text(buffer, fold_ascii(source, begin, end, buffer))
+    return terms.add_ascii(buffer, fold_ascii(source, begin, end, buffer))
 
 
 cdef int add_segment(
-    object text, Text source, Py_ssize_t begin, Py_ssize_t end, list terms
+    object text, Text source, Py_ssize_t begin, Py_ssize_t end, Terms terms
 ) except -1:
     """Add a word's stem, or an identifier and its humps; what is very long is cut."""
     cdef bint ascii_only = is_ascii(source, begin, end)
@@ -361,14 +626,16 @@ cdef int add_segment(
     if not ascii_only:
         folded = PyUnicode_Substring(text, begin, end).casefold()
         if PyUnicode_GET_LENGTH(folded) > LONGEST_TERM:
-            terms.append(PyUnicode_Substring(folded, 0, LONGEST_TERM))
+            terms.add_part(folded, view_of(folded), 0, LONGEST_TERM)
             return 0
     elif end - begin > LONGEST_TERM:
-        terms.append(folded_ascii(source, begin, begin + LONGEST_TERM))
+        add_folded(source, begin, begin + LONGEST_TERM, terms)
         return 0
     hump = end_of_hump(source, begin, end)
-    if hump < end:
-        terms.append(folded_ascii(source, begin, end) if ascii_only else folded)
+    if hump < end and ascii_only:
+        add_folded(source, begin, end, terms)
+    elif hump < end:
+        terms.add_text(folded)
     while begin < end:
         add_stem(text, source, begin, hump, terms)
         begin = hump
@@ -397,20 +664,27 @@ cdef Py_ssize_t end_of_hump(Text source, Py_ssize_t begin, Py_ssize_t end) excep
 
 
 cdef int add_stem(
-    object text, Text source, Py_ssize_t begin, Py_ssize_t end, list terms
+    object text, Text source, Py_ssize_t begin, Py_ssize_t end, Terms terms
 ) except -1:
     """Add the stem of a word that is within the longest term."""
     cdef char[BUFFER] buffer
     cdef Py_ssize_t length
     if is_ascii(source, begin, end):
         length = fold_ascii(source, begin, end, buffer)
-        terms.append(ascii_text(buffer, stem(buffer, length)))
-        return 0
+        return terms.add_ascii(buffer, stem(buffer, length))
     folded = PyUnicode_Substring(text, begin, end).casefold()
     if not PyUnicode_IS_ASCII(folded):
-        terms.append(folded)
-        return 0
+        return terms.add_text(folded)
     length = PyUnicode_GET_LENGTH(folded)
     memcpy(buffer, PyUnicode_DATA(folded), length)
-    terms.append(ascii_text(buffer, stem(buffer, length)))
+    return terms.add_ascii(buffer, stem(buffer, length))
+
+
+cdef int fill_ascii_classes() except -1:
+    cdef Py_ssize_t i
+    for i in range(128):
+        ascii_classes[i] = class_of(i)
     return 0
+
+
+fill_ascii_classes()

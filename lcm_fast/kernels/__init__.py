@@ -20,6 +20,7 @@ __all__ = [
     "MISSING",
     "align",
     "analyse_terms",
+    "count_terms",
     "estimate_tokens",
     "estimate_tokens_many",
     "find_floods",
@@ -82,11 +83,11 @@ if TYPE_CHECKING or IMPLEMENTATION == "compiled":
     from ._chunking import plan_condensation, plan_leaf_chunks
     from ._frontier import select_context, select_fresh_tail
     from ._replay import align, find_floods
-    from ._text import analyse_terms
+    from ._text import analyse_terms, count_terms
     from ._tokens import estimate_tokens, estimate_tokens_many, truncate_tokens
 else:
     from .reference.chunking import plan_condensation, plan_leaf_chunks
     from .reference.frontier import select_context, select_fresh_tail
     from .reference.replay import align, find_floods
-    from .reference.text import analyse_terms
+    from .reference.text import analyse_terms, count_terms
     from .reference.tokens import estimate_tokens, estimate_tokens_many, truncate_tokens

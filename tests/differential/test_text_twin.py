@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from differential.outcomes import outcome
 from hypothesis import example, given, settings
@@ -47,6 +48,23 @@ def test_terms_are_those_of_the_twin(text: str) -> None:
 @given(words)
 def test_stems_are_those_of_the_twin(word: str) -> None:
     assert kernel.analyse_terms(word) == [twin.stem(word)]
+
+
+def columns(counted: tuple[np.ndarray, ...]) -> list[tuple[str, list[int]]]:
+    return [(column.dtype.name, column.tolist()) for column in counted]
+
+
+@settings(max_examples=400)
+@given(st.lists(st.one_of(texts, words), max_size=6))
+@example(["caf\u00e9s" * 2, "Kelvin \u212a straßeAbc", "walking", "walk walk walks"])
+@example([" ".join(f"w{n}" for n in range(3000)), "w1"])
+def test_counted_terms_are_those_of_the_twin(several: list[str]) -> None:
+    assert columns(kernel.count_terms(several)) == columns(twin.count_terms(several))
+
+
+@pytest.mark.parametrize("value", [None, "text", ("a",), ["a", None], ["a", b"b"]])
+def test_what_is_no_list_of_texts_has_the_error_of_the_twin(value: object) -> None:
+    assert outcome(kernel.count_terms, value) == outcome(twin.count_terms, value)
 
 
 @pytest.mark.parametrize("plane", range(17))

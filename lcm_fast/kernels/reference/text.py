@@ -7,9 +7,13 @@ become terms in order of appearance; punctuation and symbols separate them.
 
 from __future__ import annotations
 
+from collections import Counter
 from unicodedata import category, normalize
 
-__all__ = ["analyse_terms", "stem"]
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["analyse_terms", "count_terms", "stem"]
 
 LONGEST_TERM = 64
 BLOCK = 512
@@ -76,6 +80,37 @@ def analyse_terms(text: str) -> list[str]:
             end = start + 1
         start = end
     return terms
+
+
+def count_terms(
+    texts: list[str],
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
+    """See `lcm_fast.kernels.count_terms`."""
+    if not isinstance(texts, list):
+        raise TypeError(f"texts must be a list, not {type(texts).__name__}")
+    offsets, terms, counts = [0], list[int](), list[int]()
+    for i, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise TypeError(f"texts[{i}] must be a str, not {type(text).__name__}")
+        counted = Counter(map(_hash, analyse_terms(text)))
+        terms += counted.keys()
+        counts += counted.values()
+        offsets.append(len(terms))
+    return (
+        np.array(offsets, dtype=np.int64),
+        np.array(terms, dtype=np.uint32),
+        np.array(counts, dtype=np.uint32),
+    )
+
+
+def _hash(term: str) -> int:
+    """Return FNV-1a over the code points, finished as MurmurHash3 does."""
+    value = 2166136261
+    for character in term:
+        value = (value ^ ord(character)) * 16777619 % 2**32
+    value = (value ^ (value >> 16)) * 0x85EBCA6B % 2**32
+    value = (value ^ (value >> 13)) * 0xC2B2AE35 % 2**32
+    return value ^ (value >> 16)
 
 
 def _in_ranges(character: str, ranges: tuple[tuple[int, int], ...]) -> bool:
