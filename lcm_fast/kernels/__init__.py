@@ -26,12 +26,13 @@ __all__ = [
     "find_floods",
     "plan_condensation",
     "plan_leaf_chunks",
+    "score_items",
     "select_context",
     "select_fresh_tail",
     "truncate_tokens",
 ]
 
-KERNELS = ("tokens", "frontier", "chunking", "text", "replay")
+KERNELS = ("tokens", "frontier", "chunking", "text", "relevance", "replay")
 VARIABLE = "LCM_FAST_IMPLEMENTATION"
 BUILD_COMMAND = "python setup.py build_ext --inplace"
 
@@ -82,12 +83,14 @@ if IMPLEMENTATION == "compiled":
 if TYPE_CHECKING or IMPLEMENTATION == "compiled":
     from ._chunking import plan_condensation, plan_leaf_chunks
     from ._frontier import select_context, select_fresh_tail
+    from ._relevance import score_items
     from ._replay import align, find_floods
     from ._text import analyse_terms, count_terms
     from ._tokens import estimate_tokens, estimate_tokens_many, truncate_tokens
 else:
     from .reference.chunking import plan_condensation, plan_leaf_chunks
     from .reference.frontier import select_context, select_fresh_tail
+    from .reference.relevance import score_items
     from .reference.replay import align, find_floods
     from .reference.text import analyse_terms, count_terms
     from .reference.tokens import estimate_tokens, estimate_tokens_many, truncate_tokens
