@@ -4,6 +4,7 @@ from .assembler import MIN_BUDGET_TOKENS, assemble, check_budget
 from .diagnostics import Diagnostics, diagnose
 from .live import NOTHING_LIVE, LiveMessages
 from .pieces import summary_xml
+from .relevance import Relevance
 from .rendered import MessagePieces
 from .request import NOTHING_SHOWN, AssemblyRequest, Shown
 from .results import Assembly, AssemblyStats, FreshTail, Prefix
@@ -20,6 +21,7 @@ __all__ = [
     "LiveMessages",
     "MessagePieces",
     "Prefix",
+    "Relevance",
     "Shown",
     "assemble",
     "check_budget",

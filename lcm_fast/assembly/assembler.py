@@ -60,7 +60,7 @@ def assemble(
     """
     unsaved = live_pieces(request.live, frontier.last_ordinal, request.count_tokens)
     room = request.room_beside(sum(one.tokens for one in unsaved.values()))
-    choice = choose(frontier, room, request.ranking)
+    choice = choose(frontier, room, request.rank)
     pieces = _fetch(messages, store, frontier, choice, request)
     complete = len(pieces) == len(frontier)
     pieces = with_live(pieces, request.live, unsaved, request.count_tokens)

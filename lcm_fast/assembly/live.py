@@ -34,6 +34,12 @@ class LiveMessages:
     bodies: Sequence[dict[str, Any]] = ()
     stored: Mapping[int, int] = field(default_factory=dict)
 
+    @property
+    def newest_prompt(self) -> str | None:
+        """What the user said last, None where the host holds nothing of the user."""
+        users = [body for body in self.bodies if body.get("role") == "user"]
+        return shapes.content_of(users[-1]) if users else None
+
 
 NOTHING_LIVE = LiveMessages()
 

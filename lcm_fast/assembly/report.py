@@ -112,8 +112,8 @@ def _reasons(outcome: Outcome, request: AssemblyRequest) -> Iterator[str]:
     if outcome.dropped:
         kept = "those nearest to the prompt" if choice.is_ranked else "the newest"
         yield f"{total - outcome.dropped} of {total} items fit into {room}; {kept} were kept"
-        if request.is_prompt_unknown:
-            yield "nothing that is said in the prompt occurs in the older ones"
+        if choice.is_prompt_unknown:
+            yield "no term of the prompt occurs in the older ones"
     else:
         yield f"all {total} items fit into {room}"
     yielded = choice.tail_start - choice.wanted_tail_start

@@ -38,8 +38,8 @@ class AssemblyRequest:
         Share of the budget that is freed at once when items must be left out.
     previous
         What this process' last assembly of the conversation showed.
-    ranking
-        How much each item has to do with the prompt, where that is to decide.
+    rank
+        Tells how much each item has to do with the prompt, where that is to decide.
     live
         What the host holds of the conversation; what the record lacks of it is shown as well.
     """
@@ -53,17 +53,12 @@ class AssemblyRequest:
     count_tokens: CountTokens
     previous: Shown = NOTHING_SHOWN
     live: LiveMessages = NOTHING_LIVE
-    ranking: Ranking | None = None
+    rank: Callable[[], Ranking] | None = None
 
     @property
     def available_tokens(self) -> int:
         """Tokens the output may take."""
         return self.budget_tokens - self.prompt_tokens
-
-    @property
-    def is_prompt_unknown(self) -> bool:
-        """Whether the prompt was to decide and has no term that any item has."""
-        return self.ranking is not None and not self.ranking.scores.any()
 
     def room_beside(self, tokens: int) -> Room:
         """Return what selection may fill when so much is taken."""

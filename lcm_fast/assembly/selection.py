@@ -7,6 +7,7 @@ at its end and a provider's prompt cache stays good.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -74,18 +75,26 @@ class Choice:
         Index of the fresh tail's first item, after and before it yielded to the budget.
     is_ranked
         The prompt decided what stays.
+    is_prompt_unknown
+        It was to decide, and nothing has to do with it.
     """
 
     indexes: list[int]
     pinned: UInt8
     tail_start: int
     wanted_tail_start: int
-    is_ranked: bool
+    is_ranked: bool = False
+    is_prompt_unknown: bool = False
 
 
-def choose(frontier: Frontier, room: Room, ranking: Ranking | None = None) -> Choice:
+def choose(frontier: Frontier, room: Room, rank: Callable[[], Ranking] | None = None) -> Choice:
     """Choose the items for a budget: the fresh tail, what is pinned, then whole exchanges, newest
     first or those that have most to do with the prompt.
+
+    Parameters
+    ----------
+    rank
+        Called when not all fits beside a whole fresh tail and the prompt is to decide.
 
     Complexity: linear in the frontier, in the kernels; a ranking is sorted.
     """
@@ -93,14 +102,23 @@ def choose(frontier: Frontier, room: Room, ranking: Ranking | None = None) -> Ch
     wanted = frontier.fresh_tail_start(room.fresh_tail_count, room.fresh_tail_max_tokens)
     chooser = _Chooser(frontier, pinned, wanted, room)
     mask, tail_start = chooser.select(None)
+    ranking = None
     is_ranked = False
     if not mask.all():
-        if ranking is not None and tail_start == wanted and ranking.scores[:tail_start].any():
+        ranking = rank() if rank is not None and tail_start == wanted else None
+        if ranking is not None and ranking.scores[:tail_start].any():
             mask = chooser.best(ranking, tail_start)
             is_ranked = True
         elif room.step_tokens:
             mask, tail_start = chooser.newest(mask, tail_start)
-    return Choice(np.flatnonzero(mask).tolist(), pinned, tail_start, wanted, is_ranked)
+    return Choice(
+        indexes=np.flatnonzero(mask).tolist(),
+        pinned=pinned,
+        tail_start=tail_start,
+        wanted_tail_start=wanted,
+        is_ranked=is_ranked,
+        is_prompt_unknown=ranking is not None and not is_ranked,
+    )
 
 
 class _Chooser:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from threading import Event
 from types import TracebackType
 from typing import Any
@@ -24,6 +25,7 @@ from ..assembly import (
     AssemblyRequest,
     LiveMessages,
     MessagePieces,
+    Relevance,
     Shown,
     assemble,
     check_budget,
@@ -88,6 +90,7 @@ class Engine(Intake):
         )
         super().__init__(store, config, upkeep, count_tokens, now or _utc_now)
         self._pieces = MessagePieces(store, count_tokens)
+        self._relevance = Relevance(store)
         self._assemblies: RecentlyUsed[Shown] = RecentlyUsed(_REMEMBERED_ASSEMBLIES)
         self._worker: MaintenanceWorker | None = None
         self._batches = Batches(
@@ -153,6 +156,8 @@ class Engine(Intake):
             Tokens of the whole output, at least 256; ``maxAssemblyTokenBudget`` caps it.
         prompt
             The user's next message, when it is sent after this context: room for it is kept free.
+            With ``promptAwareEviction`` it decides which older items are shown; without it, what
+            the user said last does.
         live_messages
             What the host holds of the conversation. Those that are not stored yet are shown as
             well, in their place; none is stored.
@@ -184,6 +189,9 @@ class Engine(Intake):
         if conversation is None and not live.bodies:
             return Assembly.nothing(budget)
         number = conversation.conversation_id if conversation is not None else 0
+        previous = self._assemblies.get(number) or NOTHING_SHOWN
+        asked = prompt or live.newest_prompt
+        rank = partial(self._relevance.rank, number, frontier, asked, previous.ordinals)
         request = AssemblyRequest(
             budget_tokens=budget,
             prompt_tokens=prompt_tokens,
@@ -192,7 +200,8 @@ class Engine(Intake):
             eviction_step=self.config.eviction_step,
             timezone=self.timezone,
             count_tokens=self._count_tokens,
-            previous=self._assemblies.get(number) or NOTHING_SHOWN,
+            previous=previous,
+            rank=rank if self.config.prompt_aware_eviction else None,
             live=live,
         )
         assembly, shown = assemble(self.store, self._pieces, number, frontier, request)

@@ -11,7 +11,7 @@ import apsw
 from .codec import RecordCodec
 from .rows import StoredMessage
 
-__all__ = ["export", "messages_by_id", "messages_page"]
+__all__ = ["export", "messages_by_id", "messages_page", "texts_by_id"]
 
 _COLUMNS = (
     "message_id, conversation_id, seq, role, content, token_count, wire_tokens, created_at,"
@@ -30,6 +30,15 @@ def messages_by_id(
         (json.dumps(list(message_ids)),),
     )
     return [_message(row, codec) for row in rows]
+
+
+def texts_by_id(db: apsw.Connection, message_ids: Sequence[int]) -> dict[int, str]:
+    """Return the text of each of these messages that is there."""
+    rows = db.execute(
+        "SELECT message_id, content FROM json_each(?) CROSS JOIN messages ON message_id = value",
+        (json.dumps(list(message_ids)),),
+    )
+    return dict(rows)
 
 
 def messages_page(

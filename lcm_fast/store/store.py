@@ -338,6 +338,11 @@ class Store(UpkeepStore):
         with self._readers.snapshot() as db:
             return record.messages_by_id(db, self._codec, message_ids)
 
+    def texts(self, message_ids: Sequence[int]) -> dict[int, str]:
+        """Return what messages say, by id; their bytes are not unpacked."""
+        with self._readers.snapshot() as db:
+            return record.texts_by_id(db, message_ids)
+
     def messages_page(
         self, conversation_id: int, *, after_seq: int = 0, limit: int = 50
     ) -> list[StoredMessage]:

@@ -43,7 +43,7 @@ def ranked(
     was_shown = np.zeros(len(tokens), np.bool_)
     was_shown[shown_before] = True
     ranking = Ranking(np.array(scores, np.float64), was_shown)
-    return choose(frontier(tokens), Room(BUDGET, step, 1, None), ranking)
+    return choose(frontier(tokens), Room(BUDGET, step, 1, None), lambda: ranking)
 
 
 small = st.lists(st.integers(1, STEP), min_size=1, max_size=60)
