@@ -21,7 +21,8 @@ __all__ = ["Choice", "Ranking", "Room", "choose"]
 
 Float64 = npt.NDArray[np.float64]
 
-# Of the room, what the best items may take; they are shown even where that changes the prefix.
+# Of the room beside the tail, what the best items may take: they are shown even where that changes
+# the prefix.
 _CORE_SHARE = 0.5
 
 
@@ -161,6 +162,19 @@ class _Chooser:
         order = np.arange(tail_start - 1, start - 1, -1, dtype=np.int64)
         return self.select(order, wanted=tail_start)
 
+    def _left_tokens(self) -> int:
+        """Return the tokens left beside the fresh tail and what is pinned."""
+        mask, _ = self.select(np.empty(0, dtype=np.int64))
+        return self._room.budget_tokens - int(self._frontier.tokens[mask != 0].sum())
+
+    def _taken_up_to(self, order: Int64) -> Int64:
+        """Return the tokens of all exchanges that begin with an item's or come before, by item."""
+        openers = self._frontier.openers[order]
+        _, first, exchange = np.unique(openers, return_index=True, return_inverse=True)
+        taken = np.zeros(len(order), dtype=np.int64)
+        taken[first] = np.bincount(exchange, weights=self._frontier.tokens[order])
+        return np.cumsum(taken)
+
     def best(self, ranking: Ranking, tail_start: int) -> UInt8:
         """Return the items with the highest scores, ties newest first.
 
@@ -172,7 +186,7 @@ class _Chooser:
         shown = ranking.shown[order]
         if not shown.any():
             return self.select(order)[0]
-        in_core = np.cumsum(self._frontier.tokens[order]) <= _CORE_SHARE * self._room.budget_tokens
+        in_core = self._taken_up_to(order) <= _CORE_SHARE * self._left_tokens()
         in_core &= ranking.scores[order] > 0
         kept = np.concatenate((order[in_core], order[shown & ~in_core]))
         mask = self.select(kept)[0]

@@ -148,7 +148,7 @@ _ACTIVE = (
     _integer("compactUntilUnderDeadlineMs", 300_000, 1, "Milliseconds for one compaction."),
     _integer("maxAssemblyTokenBudget", None, 1000, "Cap on every token budget."),
     _on_off("promptAwareEviction", False, "Whether the prompt decides which old items are kept."),
-    _number("evictionStep", 0.05, 0, 0.5, "Fraction of the budget freed at once when items go."),
+    _number("evictionStep", 0.1, 0, 0.5, "Fraction of the budget freed at once when items go."),
     _text("customInstructions", "Text added to every summarisation prompt."),
     _number(
         "summaryMaxOverageFactor", 3.0, 1, None, "Multiple of its target at which a summary is cut."
