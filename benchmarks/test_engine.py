@@ -23,6 +23,7 @@ from lcm_fast.summarize import SummaryRequest
 SIZE = int(os.environ.get("LCM_FAST_BENCH_MESSAGES", "10000"))
 SEED = 20_260_319
 BUDGET = 100_000
+PROMPT = "which index did the migration drop, and what did the test of the parser say?"
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +87,27 @@ def test_repeated_assembly(
         assert again.prefix.stable_tokens == again.estimated_tokens
         benchmark.group = f"assemble {BUDGET} of {SIZE} messages"
         benchmark(lambda: engine.assemble(token_budget=BUDGET))
+
+
+@pytest.mark.parametrize("times", ["first", "repeated"])
+def test_prompt_aware_assembly(
+    benchmark: BenchmarkFixture, tmp_path: Path, conversation: list[dict[str, Any]], times: str
+) -> None:
+    path = tmp_path / "memory.db"
+    stored(path, conversation).close()
+    config = lcm_fast.Config(timezone="UTC", prompt_aware_eviction=True)
+
+    def assemble(engine: Engine) -> lcm_fast.assembly.Assembly:
+        return engine.assemble(token_budget=BUDGET, prompt=PROMPT)
+
+    engine = lcm_fast.open(path, config=config)
+    assert assemble(engine).stats.selection == ("prompt-aware" if SIZE >= 10_000 else "full-fit")
+    benchmark.group = f"assemble {BUDGET} of {SIZE} messages"
+    if times == "repeated":
+        benchmark(assemble, engine)
+    else:
+        fresh = lambda: ((lcm_fast.open(path, config=config),), {})  # noqa: E731
+        benchmark.pedantic(assemble, setup=fresh, rounds=7)
 
 
 def test_one_leaf_pass_with_an_instant_summariser(

@@ -15,7 +15,7 @@ from .live import live_pieces, with_live
 from .pairing import pair_tool_exchanges
 from .pieces import Piece, summary_piece
 from .rendered import MessagePieces
-from .report import Outcome, report, unsent_count
+from .report import outcome_of, report
 from .request import AssemblyRequest, Shown
 from .results import Assembly
 from .selection import Choice, choose
@@ -67,7 +67,7 @@ def assemble(
     paired = pair_tool_exchanges(pieces, request.count_tokens)
     fitted = fit(paired, request.available_tokens, request.count_tokens, complete=complete)
     shown = Shown([one.digest for one in fitted], [one.ordinal for one in fitted])
-    outcome = Outcome(frontier, choice, fitted, unsent_count(pieces, paired))
+    outcome = outcome_of(frontier, choice, pieces, paired, fitted)
     return report(conversation_id, outcome, request), shown
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from ..store import Store, StoredMessage
 from ..transcripts import body_of, shapes
 from ..types import ToolCall
@@ -23,10 +25,13 @@ __all__ = ["MessagePieces"]
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Rendered:
     """What is worth remembering of a message; the message itself is decoded anew for each caller,
-    who may change it."""
+    who may change it.
+
+    From its second use on, `sent` is the JSON of just what is sent, where that says the same.
+    """
 
     sent: bytes
     tokens: int
@@ -34,6 +39,19 @@ class _Rendered:
     calls: tuple[ToolCall, ...]
     answers: tuple[str, ...]
     unnamed: bool
+    size: int
+    is_encoded: bool | None = None
+
+    def message(self) -> dict[str, Any]:
+        if self.is_encoded:
+            decoded: dict[str, Any] = msgspec.json.decode(self.sent)
+            return decoded
+        message = _message(self.sent)
+        if self.is_encoded is None:
+            encoded = _encoded(message)
+            self.sent = encoded or self.sent
+            self.is_encoded = encoded is not None
+        return message
 
 
 class MessagePieces:
@@ -57,7 +75,7 @@ class MessagePieces:
         wanted = {place[0]: place for place in places}
         known = self._recall(wanted)
         pieces = {
-            message_id: _piece(rendered, _message(rendered.sent), *wanted[message_id])
+            message_id: _piece(rendered, rendered.message(), *wanted[message_id])
             for message_id, rendered in known.items()
         }
         missing = [message_id for message_id in wanted if message_id not in known]
@@ -78,6 +96,7 @@ class MessagePieces:
             calls=shapes.tool_calls(message),
             answers=shapes.tool_answers(message),
             unnamed=has_unnamed(message),
+            size=len(stored.sent),
         )
 
     def _recall(self, message_ids: Iterable[int]) -> dict[int, _Rendered]:
@@ -96,14 +115,23 @@ class MessagePieces:
             for message_id, rendered in fresh.items():
                 if message_id not in self._rendered:
                     self._rendered[message_id] = rendered
-                    self._bytes += len(rendered.sent)
+                    self._bytes += rendered.size
             while self._bytes > _REMEMBERED_BYTES:
                 _, oldest = self._rendered.popitem(last=False)
-                self._bytes -= len(oldest.sent)
+                self._bytes -= oldest.size
 
 
 def _message(sent: bytes) -> dict[str, Any]:
     return shapes.wire_form(body_of(sent))
+
+
+def _encoded(message: dict[str, Any]) -> bytes | None:
+    """Return JSON that decodes to the very message, None where there is none (surrogates)."""
+    try:
+        encoded = msgspec.json.encode(message)
+        return encoded if msgspec.json.decode(encoded) == message else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _piece(

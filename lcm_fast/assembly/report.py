@@ -14,7 +14,7 @@ from .request import AssemblyRequest
 from .results import Assembly, AssemblyStats, FreshTail, Prefix, Selection
 from .selection import Choice
 
-__all__ = ["Outcome", "report", "unsent_count"]
+__all__ = ["Outcome", "outcome_of", "report"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,31 +23,42 @@ class Outcome:
 
     Attributes
     ----------
+    dropped
+        Items left out for lack of room.
     unsent
         Chosen items that held nothing to send.
+    live
+        Messages that only the host has.
+    cut
+        Messages shown in part.
     """
 
     frontier: Frontier
     choice: Choice
     pieces: list[Piece]
+    dropped: int
     unsent: int
-
-    @property
-    def dropped(self) -> int:
-        """Items left out for lack of room."""
-        last = self.frontier.last_ordinal
-        shown = sum(ordinal <= last for ordinal in _ordinals(self.pieces))
-        return len(self.frontier) - shown - self.unsent
-
-    @property
-    def cut(self) -> int:
-        """Messages shown in part."""
-        return sum(piece.cut for piece in self.pieces)
+    live: int
+    cut: int
 
 
-def unsent_count(chosen: list[Piece], paired: list[Piece]) -> int:
-    """Return how many chosen items pairing left out."""
-    return len(_ordinals(chosen) - _ordinals(paired))
+def outcome_of(
+    frontier: Frontier, choice: Choice, chosen: list[Piece], paired: list[Piece], shown: list[Piece]
+) -> Outcome:
+    """Return what became of the chosen pieces: paired, then made to fit."""
+    last = frontier.last_ordinal
+    shown_ordinals = _ordinals(shown)
+    live = sum(ordinal > last for ordinal in shown_ordinals)
+    unsent = len(_ordinals(chosen) - _ordinals(paired))
+    return Outcome(
+        frontier=frontier,
+        choice=choice,
+        pieces=shown,
+        dropped=len(frontier) - (len(shown_ordinals) - live) - unsent,
+        unsent=unsent,
+        live=live,
+        cut=sum(piece.cut for piece in shown),
+    )
 
 
 def _ordinals(pieces: list[Piece]) -> set[int]:
@@ -89,7 +100,7 @@ def _stats(outcome: Outcome, request: AssemblyRequest) -> AssemblyStats:
         context_items=len(frontier),
         dropped=outcome.dropped,
         unsent=outcome.unsent,
-        live=sum(one.ordinal > frontier.last_ordinal for one in pieces),
+        live=outcome.live,
         placeholders=sum(piece.is_placeholder for piece in pieces),
         cut=outcome.cut,
         selection=_selection(outcome),
