@@ -2,11 +2,10 @@
 
 from .assembler import MIN_BUDGET_TOKENS, assemble, check_budget
 from .diagnostics import Diagnostics, diagnose
-from .live import NOTHING_LIVE, LiveMessages
 from .pieces import summary_xml
 from .relevance import Relevance
 from .rendered import MessagePieces
-from .request import NOTHING_SHOWN, AssemblyRequest, Shown
+from .request import NOTHING_LIVE, NOTHING_SHOWN, AssemblyRequest, LiveMessages, Shown
 from .results import Assembly, AssemblyStats, FreshTail, Prefix
 
 __all__ = [

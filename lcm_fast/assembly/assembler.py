@@ -10,10 +10,12 @@ import numpy as np
 
 from ..errors import BudgetTooSmallError
 from ..store import Frontier, Store, StoredSummary
+from .cutting import cut_piece
 from .fitting import fit
 from .live import live_pieces, with_live
 from .pairing import pair_tool_exchanges
 from .pieces import Piece, summary_piece
+from .placing import lift_system, merge_results
 from .rendered import MessagePieces
 from .report import outcome_of, report
 from .request import AssemblyRequest, Shown
@@ -58,17 +60,31 @@ def assemble(
     BudgetTooSmallError
         Not even what must stay, cut down, fits.
     """
-    unsaved = live_pieces(request.live, frontier.last_ordinal, request.count_tokens)
-    room = request.room_beside(sum(one.tokens for one in unsaved.values()))
+    unsaved = live_pieces(request, frontier.last_ordinal)
+    room = request.room_beside(sum(one.tokens for several in unsaved.values() for one in several))
     choice = choose(frontier, room, request.rank)
     pieces = _fetch(messages, store, frontier, choice, request)
-    complete = len(pieces) == len(frontier)
-    pieces = with_live(pieces, request.live, unsaved, request.count_tokens)
+    complete = len(choice.indexes) == len(frontier)
+    pieces = with_live(pieces, request, unsaved)
+    system: list[Piece] = []
+    if request.form == "anthropic":
+        system, pieces = lift_system(pieces, request.count_tokens)
     paired = pair_tool_exchanges(pieces, request.count_tokens)
-    fitted = fit(paired, request.available_tokens, request.count_tokens, complete=complete)
-    shown = Shown([one.digest for one in fitted], [one.ordinal for one in fitted])
-    outcome = outcome_of(frontier, choice, pieces, paired, fitted)
-    return report(conversation_id, outcome, request), shown
+    left = request.available_tokens - _fitted_beside(system, request)
+    fitted = fit(paired, left, request.count_tokens, complete=complete)
+    sent = merge_results(fitted) if request.form == "anthropic" else fitted
+    outcome = outcome_of(frontier, choice, system + pieces, system + paired, system + fitted)
+    shown = Shown([one.digest for one in sent], [one.ordinal for one in outcome.pieces])
+    return report(conversation_id, outcome, request, system, sent), shown
+
+
+def _fitted_beside(system: list[Piece], request: AssemblyRequest) -> int:
+    """Cut a system prompt that takes more than half of the room; return its tokens."""
+    if sum(piece.tokens for piece in system) > request.available_tokens // 2:
+        for piece in system:
+            share = request.available_tokens // 2 // len(system)
+            cut_piece(piece, share, request.count_tokens)
+    return sum(piece.tokens for piece in system)
 
 
 def _fetch(
@@ -84,7 +100,7 @@ def _fetch(
     ordinals: list[int] = frontier.ordinals[chosen].tolist()
     openers: list[int] = frontier.openers[chosen].tolist()
     places = [place for place in zip(ids, ordinals, openers, strict=True) if place[0] >= 0]
-    shown = messages.read(places)
+    shown = messages.read(places, request.form)
     names = [frontier.summary_ids[index] for index in choice.indexes]
     summaries = _summaries(store, names)
     newest_opener = frontier.openers[-1:].tolist()
@@ -93,11 +109,13 @@ def _fetch(
         ids, ordinals, names, choice.pinned[chosen].tolist(), strict=True
     ):
         if name is None:
-            piece = shown[message_id]
+            some = shown[message_id]
         else:
-            piece = summary_piece(summaries[name], ordinal, request.timezone, request.count_tokens)
-        piece.essential = bool(pinned) or piece.opener in newest_opener
-        pieces.append(piece)
+            row = summaries[name]
+            some = [summary_piece(row, ordinal, request.timezone, request.count_tokens)]
+        for piece in some:
+            piece.essential = bool(pinned) or piece.opener in newest_opener
+        pieces += some
     return pieces
 
 

@@ -123,7 +123,7 @@ def _duplicates(messages: MessagePieces, frontier: Frontier) -> tuple[Duplicates
         if place[0] >= 0
     ]
     same: dict[int, list[Any]] = {}
-    for piece in messages.read(places).values():
+    for (piece,) in messages.read(places).values():
         same.setdefault(piece.digest, []).append(piece)
     repeated = [
         Duplicates(

@@ -6,108 +6,96 @@ is for the caller to say (spec T).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
 
 from ..transcripts import shapes
 from .pieces import Piece, count_message
+from .rendered import rendered_as
+from .request import AssemblyRequest
 from .tool_blocks import has_unnamed
 
-__all__ = ["NOTHING_LIVE", "LiveMessages", "live_pieces", "with_live"]
-
-CountTokens = Callable[[str], int]
+__all__ = ["live_pieces", "with_live"]
 
 
-@dataclass(frozen=True, slots=True)
-class LiveMessages:
-    """What a host holds of a conversation.
-
-    Attributes
-    ----------
-    bodies
-        Its messages, in order.
-    stored
-        Message ids of those that the record holds, by position.
-    """
-
-    bodies: Sequence[dict[str, Any]] = ()
-    stored: Mapping[int, int] = field(default_factory=dict)
-
-    @property
-    def newest_prompt(self) -> str | None:
-        """What the user said last, None where the host holds nothing of the user."""
-        users = [body for body in self.bodies if body.get("role") == "user"]
-        return shapes.content_of(users[-1]) if users else None
-
-
-NOTHING_LIVE = LiveMessages()
-
-
-def live_pieces(
-    live: LiveMessages, last_ordinal: int, count_tokens: CountTokens
-) -> dict[int, Piece]:
-    """Return a piece, by position, of each message that the record does not hold.
+def live_pieces(request: AssemblyRequest, last_ordinal: int) -> dict[int, list[Piece]]:
+    """Return the pieces, by position, of each live message that the record does not hold.
 
     The newest one, and the newest of the user, must stay.
     """
-    pieces = {
-        position: _piece(position, body, last_ordinal + 1 + position, count_tokens)
+    live = request.live
+    unsaved = [
+        position
         for position, body in enumerate(live.bodies)
         if position not in live.stored and not shapes.is_empty(body)
+    ]
+    users = [position for position in unsaved if live.bodies[position].get("role") == "user"]
+    essential = {*unsaved[-1:], *users[-1:]}
+    return {
+        position: _pieces(
+            request, position, last_ordinal + 1 + position, essential=position in essential
+        )
+        for position in unsaved
     }
-    users = [position for position in pieces if live.bodies[position].get("role") == "user"]
-    for position in {*list(pieces)[-1:], *users[-1:]}:
-        pieces[position].essential = True
-    return pieces
 
 
 def with_live(
-    pieces: list[Piece],
-    live: LiveMessages,
-    unsaved: Mapping[int, Piece],
-    count_tokens: CountTokens,
+    pieces: list[Piece], request: AssemblyRequest, unsaved: Mapping[int, list[Piece]]
 ) -> list[Piece]:
     """Return the pieces with each unsaved one before the first that follows it in the live list.
 
     A result belongs to the exchange of its call. A stored message that ends the live list is shown
     in the host's form, which may have more to say than what is stored.
     """
-    openers = {call.call_id: piece.opener for piece in pieces for call in piece.calls}
+    live = request.live
     if not live.bodies:
         return pieces
     shown_ids = {piece.item_id for piece in pieces}
+    openers = {call.call_id: piece.opener for piece in pieces for call in piece.calls}
     following: dict[str, list[Piece]] = {}
     waiting: list[Piece] = []
     for position in range(len(live.bodies)):
-        if (piece := unsaved.get(position)) is not None:
+        for piece in unsaved.get(position, ()):
             openers.update((call.call_id, piece.opener) for call in piece.calls)
             called_by = [openers[one] for one in piece.answers if one in openers]
             piece.opener = called_by[0] if called_by else piece.opener
             waiting.append(piece)
-        elif waiting and (item_id := f"msg_{live.stored.get(position)}") in shown_ids:
+        item_id = f"msg_{live.stored.get(position)}"
+        if waiting and position not in unsaved and item_id in shown_ids:
             following[item_id], waiting = waiting, []
-    last = len(live.bodies) - 1
+    _show_newest_as_held(pieces, request)
     merged: list[Piece] = []
     for piece in pieces:
-        merged += following.get(piece.item_id, [])
-        if piece.item_id == f"msg_{live.stored.get(last)}":
-            piece.replace(shapes.wire_form(live.bodies[last]), count_tokens)
+        merged += following.pop(piece.item_id, [])
         merged.append(piece)
     return merged + waiting
 
 
-def _piece(position: int, body: dict[str, Any], ordinal: int, count_tokens: CountTokens) -> Piece:
-    message = shapes.wire_form(body)
-    digest, tokens = count_message(message, count_tokens)
-    return Piece(
-        ordinal=ordinal,
-        opener=ordinal,
-        item_id=f"live message {position}",
-        message=message,
-        tokens=tokens,
-        digest=digest,
-        calls=shapes.tool_calls(message),
-        answers=shapes.tool_answers(message),
-        unnamed=has_unnamed(message),
-    )
+def _show_newest_as_held(pieces: list[Piece], request: AssemblyRequest) -> None:
+    last = len(request.live.bodies) - 1
+    stored = [one for one in pieces if one.item_id == f"msg_{request.live.stored.get(last)}"]
+    messages = rendered_as(request.live.bodies[last], request.form)
+    if len(stored) == len(messages):
+        for piece, message in zip(stored, messages, strict=True):
+            piece.replace(message, request.count_tokens)
+
+
+def _pieces(
+    request: AssemblyRequest, position: int, ordinal: int, *, essential: bool
+) -> list[Piece]:
+    pieces = []
+    for message in rendered_as(request.live.bodies[position], request.form):
+        digest, tokens = count_message(message, request.count_tokens)
+        piece = Piece(
+            ordinal=ordinal,
+            opener=ordinal,
+            item_id=f"live message {position}",
+            message=message,
+            tokens=tokens,
+            digest=digest,
+            calls=shapes.tool_calls(message),
+            answers=shapes.tool_answers(message),
+            unnamed=has_unnamed(message),
+            essential=essential,
+        )
+        pieces.append(piece)
+    return pieces

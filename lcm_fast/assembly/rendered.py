@@ -14,26 +14,29 @@ from typing import Any
 
 import msgspec
 
-from ..store import Store, StoredMessage
+from ..store import Store
 from ..transcripts import body_of, shapes
-from ..types import ToolCall
+from ..transcripts.forms import in_form
+from ..types import Shape, ToolCall
 from .pieces import Piece, count_message
 from .tool_blocks import has_unnamed
 
-__all__ = ["MessagePieces"]
+__all__ = ["MessagePieces", "rendered_as"]
 
 _REMEMBERED_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class _Rendered:
-    """What is worth remembering of a message; the message itself is decoded anew for each caller,
-    who may change it.
+    """What is worth remembering of one message that is sent; the message itself is decoded anew for
+    each caller, who may change it.
 
     From its second use on, `sent` is the JSON of just what is sent, where that says the same.
     """
 
     sent: bytes
+    form: Shape | None
+    place: int
     tokens: int
     digest: int
     calls: tuple[ToolCall, ...]
@@ -46,7 +49,7 @@ class _Rendered:
         if self.is_encoded:
             decoded: dict[str, Any] = msgspec.json.decode(self.sent)
             return decoded
-        message = _message(self.sent)
+        message = rendered_as(body_of(self.sent), self.form)[self.place]
         if self.is_encoded is None:
             encoded = _encoded(message)
             self.sent = encoded or self.sent
@@ -64,65 +67,85 @@ class MessagePieces:
         self._store = store
         self._count_tokens = count_tokens
         self._lock = threading.Lock()
-        self._rendered: OrderedDict[int, _Rendered] = OrderedDict()
+        self._rendered: OrderedDict[tuple[int, Shape | None], list[_Rendered]] = OrderedDict()
         self._bytes = 0
 
-    def read(self, places: Iterable[tuple[int, int, int]]) -> dict[int, Piece]:
+    def read(
+        self, places: Iterable[tuple[int, int, int]], form: Shape | None = None
+    ) -> dict[int, list[Piece]]:
         """Return pieces by message id, for messages given as (message id, ordinal, opener).
+
+        Parameters
+        ----------
+        form
+            In which they are sent; None: as they came, one piece each.
 
         Complexity: reads the messages that are not remembered, in one query.
         """
         wanted = {place[0]: place for place in places}
-        known = self._recall(wanted)
+        known = self._recall(wanted, form)
         pieces = {
-            message_id: _piece(rendered, rendered.message(), *wanted[message_id])
+            message_id: [_piece(one, one.message(), *wanted[message_id]) for one in rendered]
             for message_id, rendered in known.items()
         }
         missing = [message_id for message_id in wanted if message_id not in known]
-        fresh: dict[int, _Rendered] = {}
+        fresh: dict[int, list[_Rendered]] = {}
         for row in self._store.messages(missing) if missing else ():
-            message = _message(row.sent)
-            fresh[row.message_id] = rendered = self._render(row, message)
-            pieces[row.message_id] = _piece(rendered, message, *wanted[row.message_id])
-        self._remember(fresh)
+            messages = rendered_as(body_of(row.sent), form)
+            fresh[row.message_id] = rendered = self._render(row.sent, messages, form)
+            pieces[row.message_id] = [
+                _piece(one, message, *wanted[row.message_id])
+                for one, message in zip(rendered, messages, strict=True)
+            ]
+        self._remember(fresh, form)
         return pieces
 
-    def _render(self, stored: StoredMessage, message: dict[str, Any]) -> _Rendered:
-        digest, tokens = count_message(message, self._count_tokens)
-        return _Rendered(
-            sent=stored.sent,
-            tokens=tokens,
-            digest=digest,
-            calls=shapes.tool_calls(message),
-            answers=shapes.tool_answers(message),
-            unnamed=has_unnamed(message),
-            size=len(stored.sent),
-        )
+    def _render(
+        self, sent: bytes, messages: list[dict[str, Any]], form: Shape | None
+    ) -> list[_Rendered]:
+        rendered = []
+        for place, message in enumerate(messages):
+            digest, tokens = count_message(message, self._count_tokens)
+            rendered.append(
+                _Rendered(
+                    sent=sent,
+                    form=form,
+                    place=place,
+                    tokens=tokens,
+                    digest=digest,
+                    calls=shapes.tool_calls(message),
+                    answers=shapes.tool_answers(message),
+                    unnamed=has_unnamed(message),
+                    size=len(sent) // len(messages),
+                )
+            )
+        return rendered
 
-    def _recall(self, message_ids: Iterable[int]) -> dict[int, _Rendered]:
+    def _recall(self, message_ids: Iterable[int], form: Shape | None) -> dict[int, list[_Rendered]]:
         with self._lock:
             known = {
                 message_id: rendered
                 for message_id in message_ids
-                if (rendered := self._rendered.get(message_id))
+                if (rendered := self._rendered.get((message_id, form))) is not None
             }
             for message_id in known:
-                self._rendered.move_to_end(message_id)
+                self._rendered.move_to_end((message_id, form))
         return known
 
-    def _remember(self, fresh: dict[int, _Rendered]) -> None:
+    def _remember(self, fresh: dict[int, list[_Rendered]], form: Shape | None) -> None:
         with self._lock:
             for message_id, rendered in fresh.items():
-                if message_id not in self._rendered:
-                    self._rendered[message_id] = rendered
-                    self._bytes += rendered.size
+                if (message_id, form) not in self._rendered:
+                    self._rendered[message_id, form] = rendered
+                    self._bytes += sum(one.size for one in rendered)
             while self._bytes > _REMEMBERED_BYTES:
                 _, oldest = self._rendered.popitem(last=False)
-                self._bytes -= oldest.size
+                self._bytes -= sum(one.size for one in oldest)
 
 
-def _message(sent: bytes) -> dict[str, Any]:
-    return shapes.wire_form(body_of(sent))
+def rendered_as(body: dict[str, Any], form: Shape | None) -> list[dict[str, Any]]:
+    """Return the messages that a model is sent for one message."""
+    return [shapes.wire_form(body)] if form is None else in_form(body, form)
 
 
 def _encoded(message: dict[str, Any]) -> bytes | None:

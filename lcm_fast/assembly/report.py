@@ -66,19 +66,33 @@ def _ordinals(pieces: list[Piece]) -> set[int]:
     return {piece.ordinal for piece in pieces if not piece.is_placeholder}
 
 
-def report(conversation_id: int, outcome: Outcome, request: AssemblyRequest) -> Assembly:
-    """Return the assembly with its figures."""
-    pieces = outcome.pieces
+def report(
+    conversation_id: int,
+    outcome: Outcome,
+    request: AssemblyRequest,
+    system: list[Piece],
+    sent: list[Piece],
+) -> Assembly:
+    """Return the assembly with its figures.
+
+    Parameters
+    ----------
+    system
+        Pieces that stand beside the messages.
+    sent
+        The others, as they are sent.
+    """
     tail = _tail(outcome)
     return Assembly(
-        messages=[piece.message for piece in pieces],
-        estimated_tokens=sum(piece.tokens for piece in pieces),
+        messages=[piece.message for piece in sent],
+        system="\n\n".join(piece.message["content"] for piece in system) or None,
+        estimated_tokens=sum(piece.tokens for piece in outcome.pieces),
         token_budget=request.budget_tokens,
         stats=_stats(outcome, request),
         fresh_tail=FreshTail(len(tail), sum(piece.tokens for piece in tail)),
         prefix=Prefix(
             _fingerprint(conversation_id, outcome.frontier),
-            _stable_tokens(pieces, request.previous.digests),
+            _stable_tokens(sent, request.previous.digests),
         ),
     )
 

@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from .live import NOTHING_LIVE, LiveMessages
+from ..transcripts import shapes
+from ..types import Shape
 from .selection import Ranking, Room
 
-__all__ = ["NOTHING_SHOWN", "AssemblyRequest", "Shown"]
+__all__ = ["NOTHING_LIVE", "NOTHING_SHOWN", "AssemblyRequest", "LiveMessages", "Shown"]
 
 CountTokens = Callable[[str], int]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveMessages:
+    """What a host holds of a conversation.
+
+    Attributes
+    ----------
+    bodies
+        Its messages, in order.
+    stored
+        Message ids of those that the record holds, by position.
+    """
+
+    bodies: Sequence[dict[str, Any]] = ()
+    stored: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def newest_prompt(self) -> str | None:
+        """What the user said last, None where the host holds nothing of the user."""
+        users = [body for body in self.bodies if body.get("role") == "user"]
+        return shapes.content_of(users[-1]) if users else None
+
+
+NOTHING_LIVE = LiveMessages()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +63,8 @@ class AssemblyRequest:
         Kept free of it for the prompt that will follow.
     eviction_step
         Share of the budget that is freed at once when items must be left out.
+    form
+        That the messages are sent in; None: each as it came.
     previous
         What this process' last assembly of the conversation showed.
     rank
@@ -50,6 +79,7 @@ class AssemblyRequest:
     fresh_tail_max_tokens: int | None
     eviction_step: float
     timezone: str
+    form: Shape | None
     count_tokens: CountTokens
     previous: Shown = NOTHING_SHOWN
     live: LiveMessages = NOTHING_LIVE

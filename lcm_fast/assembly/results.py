@@ -69,8 +69,9 @@ class Prefix:
 
 @dataclass(frozen=True, slots=True)
 class Assembly:
-    """The context for one model call, in the shape the messages came in.
+    """The context for one model call, in the shape the messages came in or the form asked for.
 
+    `system` holds the conversation's system messages where the form has no role for them;
     `diagnostics` is there when it was asked for.
     """
 
@@ -80,6 +81,7 @@ class Assembly:
     stats: AssemblyStats
     fresh_tail: FreshTail
     prefix: Prefix
+    system: str | None = None
     system_prompt_addition: str | None = None
     diagnostics: Diagnostics | None = None
 

@@ -40,6 +40,8 @@ from ..ingest import address, recognise_live
 from ..mapping import MapResult
 from ..store import NO_FACTS, Address, CallFacts, Conversation, Frontier, Store
 from ..summarize.backends import as_backend
+from ..transcripts.forms import FORMS
+from ..types import Shape
 from .batches import Batches
 from .intake import Intake
 from .results import MaintenanceResult
@@ -145,6 +147,7 @@ class Engine(Intake):
         token_budget: int,
         prompt: str | None = None,
         live_messages: Iterable[Any] | None = None,
+        format: Shape | None = None,
         diagnostics: bool = False,
         deadline_ms: int = _RELIEF_MS,
     ) -> Assembly:
@@ -161,6 +164,9 @@ class Engine(Intake):
         live_messages
             What the host holds of the conversation. Those that are not stored yet are shown as
             well, in their place; none is stored.
+        format
+            The form of the messages: ``"openclaw"``, ``"openai"`` (chat completions),
+            ``"responses"`` or ``"anthropic"``. Default: each as it came.
         diagnostics
             Also tell what fills the context: the largest items, and messages that say the same.
         deadline_ms
@@ -171,12 +177,16 @@ class Engine(Intake):
         ------
         BudgetTooSmallError
             Below 256, or not even what must stay fits with its texts cut away.
+        ConfigError
+            There is no such format.
         MessageError
             Naming index and field of a malformed live message.
 
         Complexity: linear in the frontier, in kernels; rows are read for what is chosen.
         """
         self._check_enabled()
+        if format is not None and format not in FORMS:
+            raise ConfigError(f"format is {format!r}", hint=f"one of: {', '.join(FORMS)}")
         budget = self._capped(token_budget)
         prompt_tokens = self._count_tokens(prompt) if prompt else 0
         check_budget(budget, prompt_tokens)
@@ -199,6 +209,7 @@ class Engine(Intake):
             fresh_tail_max_tokens=self.config.fresh_tail_max_tokens,
             eviction_step=self.config.eviction_step,
             timezone=self.timezone,
+            form=format,
             count_tokens=self._count_tokens,
             previous=previous,
             rank=rank if self.config.prompt_aware_eviction else None,

@@ -14,7 +14,7 @@ import msgspec
 
 from .kinds import CALL_TYPES, PICTURE_TYPES, REASONING_TYPES, RESULT_TYPES
 
-__all__ = ["content_of"]
+__all__ = ["as_json", "content_of"]
 
 _TEXT_KEYS = ("text", "transcript", "transcription", "message", "summary")
 _LIST_KEYS = ("segments", "utterances", "paragraphs", "alternatives", "words", "items", "results")
@@ -42,7 +42,7 @@ def content_of(body: Mapping[str, Any]) -> str:
     if content is None:
         refusal = body.get("refusal")
         return refusal if isinstance(refusal, str) else ""
-    return "" if _only_unread_blocks(content) else _json_text(content)
+    return "" if _only_unread_blocks(content) else as_json(content)
 
 
 def _only_unread_blocks(content: Any) -> bool:
@@ -51,7 +51,7 @@ def _only_unread_blocks(content: Any) -> bool:
     )
 
 
-def _json_text(value: Any) -> str:
+def as_json(value: Any) -> str:
     """Return compact JSON, keys in their order."""
     try:
         return msgspec.json.encode(value).decode()
