@@ -247,7 +247,7 @@ def _anthropic_block(part: Part) -> Message | None:
             return {
                 "type": "tool_result",
                 "tool_use_id": _plain_id(part.call_id),
-                "content": _blocks(part.parts, _anthropic_block) or _NOTHING,
+                "content": _simplest(_blocks(part.parts, _anthropic_block)) or _NOTHING,
                 **({"is_error": True} if part.is_error else {}),
             }
         case Reasoning():
