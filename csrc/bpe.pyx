@@ -5,10 +5,11 @@ is a token of the vocabulary counts 1, any other is merged pair by pair, lowest 
 benchmarks 3). The vocabulary comes in as bytes: nothing here reads files.
 """
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memcmp, memcpy, memmove, memset
+from libc.string cimport memcmp, memcpy, memset
 
+cimport cython
 import numpy as np
 
 from lcm_categories cimport (
@@ -41,7 +42,9 @@ cdef enum:
     LONGEST_TOKEN = 255
     # Pieces up to this many bytes are merged in a plain loop, which is quadratic; others by a heap.
     SHORT = 128
+    LANES = 16
     NOGIL_BYTES = 4096
+    PRESENT_BITS = 1 << 21
 
 cdef enum:
     CASED = UPPER | LOWER
@@ -55,6 +58,7 @@ cdef enum:
 # A pair on the heap: its rank above the place of its first byte.
 cdef int PLACE_BITS = 40
 cdef uint64_t PLACE = (1ULL << 40) - 1
+cdef int32_t NO_PAIR = 0x7FFFFFFF
 cdef uint32_t NO_RANK = 0xFFFFFFFF
 cdef uint64_t SPREAD = 0x9E3779B97F4A7C15ULL
 cdef tuple ENCODINGS = ("cl100k_base", "o200k_base")
@@ -75,11 +79,15 @@ cdef struct Vocabulary:
     int shift
     # The tokens of more than 8 bytes, one after the other.
     uint8_t* spellings
+    # A bit for each token's hash: most pairs are no token, and this is small enough to stay cached.
+    uint64_t* present
     # The rank of each pair of bytes.
     uint32_t* pairs
     Py_ssize_t longest
 
 
+@cython.final
+@cython.auto_pickle(False)
 cdef class TokenCounter:
     """Counts tokens as tiktoken does, without making them.
 
@@ -132,6 +140,7 @@ cdef class TokenCounter:
 
     def __dealloc__(self):
         free(self.vocabulary.slots)
+        free(self.vocabulary.present)
         free(self.vocabulary.spellings)
         free(self.vocabulary.pairs)
 
@@ -276,13 +285,14 @@ cdef int read_vocabulary(Vocabulary* vocabulary, bytes source) except -1:
 
 cdef int allocate(Vocabulary* vocabulary, Py_ssize_t size, Py_ssize_t tokens) except -1:
     vocabulary.shift = 56
-    while (1 << (64 - vocabulary.shift)) < 2 * tokens:
+    while (1 << (64 - vocabulary.shift)) < tokens + tokens // 4:
         vocabulary.shift -= 1
     vocabulary.mask = (1 << (64 - vocabulary.shift)) - 1
     vocabulary.slots = <Token*> calloc(vocabulary.mask + 1, sizeof(Token))
     vocabulary.spellings = <uint8_t*> malloc(size + 1)
     vocabulary.pairs = <uint32_t*> malloc(65536 * sizeof(uint32_t))
-    if not (vocabulary.slots and vocabulary.spellings and vocabulary.pairs):
+    vocabulary.present = <uint64_t*> calloc(PRESENT_BITS // 64, sizeof(uint64_t))
+    if not (vocabulary.present and vocabulary.slots and vocabulary.spellings and vocabulary.pairs):
         raise MemoryError()
     return 0
 
@@ -290,35 +300,40 @@ cdef int allocate(Vocabulary* vocabulary, Py_ssize_t size, Py_ssize_t tokens) ex
 cdef Py_ssize_t read_token(const uint8_t** line, const uint8_t* end, uint8_t* token) noexcept:
     """Decode base64 up to the space after it; return the token's length, 0 when there is none."""
     cdef const uint8_t* at = line[0]
-    cdef uint32_t bits = 0
-    cdef Py_ssize_t digits = 0
     cdef Py_ssize_t length = 0
-    while at < end and base64_values[at[0]] < 64:
-        bits = (bits & 0xFFFF) << 6 | base64_values[at[0]]
-        digits += 1
-        if digits % 4 != 1:
-            if length == LONGEST_TOKEN:
-                return 0
-            token[length] = <uint8_t> (bits >> (6 - 2 * ((digits - 1) % 4)))
-            length += 1
-        at += 1
-    while at < end and at[0] == c"=":
-        at += 1
-        digits += 1
-    if digits % 4 or at == end or at[0] != c" ":
+    cdef int padding = 0
+    while end - at > 4 and at[0] != c" " and padding == 0:
+        padding = (at[3] == c"=") + (at[3] == c"=" and at[2] == c"=")
+        if length >= LONGEST_TOKEN or not read_group(at, padding, token + length):
+            return 0
+        length += 3 - padding
+        at += 4
+    if at == end or at[0] != c" " or length > LONGEST_TOKEN:
         return 0
     line[0] = at + 1
     return length
+
+
+cdef inline bint read_group(const uint8_t* digits, int padding, uint8_t* token) noexcept:
+    """Decode four digits into three bytes; tell whether all of them are digits."""
+    cdef uint32_t first = base64_values[digits[0]]
+    cdef uint32_t second = base64_values[digits[1]]
+    cdef uint32_t third = 0 if padding == 2 else base64_values[digits[2]]
+    cdef uint32_t fourth = 0 if padding else base64_values[digits[3]]
+    token[0] = <uint8_t> (first << 2 | second >> 4)
+    token[1] = <uint8_t> (second << 4 | third >> 2)
+    token[2] = <uint8_t> (third << 6 | fourth)
+    return (first | second | third | fourth) < 64
 
 
 cdef int64_t read_rank(const uint8_t** line, const uint8_t* end) noexcept:
     """Read a number and the end of its line; -1 when that is not what is there."""
     cdef const uint8_t* at = line[0]
     cdef int64_t rank = 0
-    while at < end and c"0" <= at[0] <= c"9" and rank < 1 << 24:
+    while at < end and c"0" <= at[0] <= c"9" and rank < 1 << 22:
         rank = 10 * rank + at[0] - c"0"
         at += 1
-    if at == line[0] or rank >= 1 << 24:
+    if at == line[0] or rank >= 1 << 22:
         return -1
     if at < end and at[0] == c"\r":
         at += 1
@@ -342,6 +357,7 @@ cdef inline uint64_t load_4(const uint8_t* piece) noexcept nogil:
     return word
 
 
+@cython.overflowcheck(False)
 cdef inline uint64_t word_of(const uint8_t* piece, Py_ssize_t length) noexcept nogil:
     """Return what stands for a piece of this length: all its bytes up to 8, a hash beyond."""
     cdef uint64_t word
@@ -362,11 +378,10 @@ cdef inline uint64_t word_of(const uint8_t* piece, Py_ssize_t length) noexcept n
     return word
 
 
-cdef inline uint64_t slot_of(
-    const Vocabulary* vocabulary, uint64_t word, Py_ssize_t length
-) noexcept nogil:
+@cython.overflowcheck(False)
+cdef inline uint64_t hash_of(uint64_t word, Py_ssize_t length) noexcept nogil:
     word = (word ^ word >> 32) * SPREAD + <uint64_t> length
-    return (word ^ word >> 29) * SPREAD >> vocabulary.shift
+    return (word ^ word >> 29) * SPREAD
 
 
 cdef uint32_t add_token(
@@ -374,7 +389,9 @@ cdef uint32_t add_token(
 ) noexcept:
     """Put a token into the table; return how much of the spellings is used by then."""
     cdef uint64_t word = word_of(token, length)
-    cdef uint64_t slot = slot_of(vocabulary, word, length)
+    cdef uint64_t mixed = hash_of(word, length)
+    cdef uint64_t slot = mixed >> vocabulary.shift
+    vocabulary.present[mixed % PRESENT_BITS // 64] |= 1ULL << (mixed % 64)
     while vocabulary.slots[slot].tail:
         slot = (slot + 1) & vocabulary.mask
     vocabulary.slots[slot].word = word
@@ -392,12 +409,16 @@ cdef inline uint32_t rank_of(
 ) noexcept nogil:
     """Return the rank of a piece, NO_RANK when it is no token."""
     cdef uint64_t word
+    cdef uint64_t mixed
     cdef uint64_t slot
     cdef const Token* token
     if length > vocabulary.longest:
         return NO_RANK
     word = word_of(piece, length)
-    slot = slot_of(vocabulary, word, length)
+    mixed = hash_of(word, length)
+    if not vocabulary.present[mixed % PRESENT_BITS // 64] >> (mixed % 64) & 1:
+        return NO_RANK
+    slot = mixed >> vocabulary.shift
     while True:
         token = &vocabulary.slots[slot]
         if token.word == word and (token.tail & 255) == <uint32_t> length and (
@@ -669,35 +690,52 @@ cdef Py_ssize_t merge_short(
     const Vocabulary* vocabulary, const uint8_t* piece, Py_ssize_t length, int64_t* steps
 ) noexcept nogil:
     """Merge the pair of lowest rank, the first of them, until there is none; return the parts."""
-    cdef uint32_t[SHORT] ranks
-    cdef uint8_t[SHORT + 1] starts
+    cdef int32_t[SHORT] pairs
+    cdef uint8_t[SHORT + 1] next
+    cdef uint8_t[SHORT + 1] before
+    cdef Py_ssize_t size = (length + LANES - 1) // LANES * LANES
     cdef Py_ssize_t parts = length
     cdef Py_ssize_t at
-    cdef Py_ssize_t i
-    cdef uint32_t lowest
-    for i in range(length - 1):
-        ranks[i] = vocabulary.pairs[piece[i] << 8 | piece[i + 1]]
-    for i in range(length + 1):
-        starts[i] = <uint8_t> i
+    cdef int32_t lowest
+    for at in range(length - 1):
+        pairs[at] = pair_at(vocabulary.pairs[piece[at] << 8 | piece[at + 1]], at)
+    for at in range(length - 1, size):
+        pairs[at] = NO_PAIR
+    for at in range(length + 1):
+        next[at] = <uint8_t> (at + 1)
+        before[at] = <uint8_t> (at - 1)
     while True:
-        lowest = NO_RANK
-        at = 0
-        for i in range(parts - 1):
-            if ranks[i] < lowest:
-                lowest = ranks[i]
-                at = i
-        steps[0] += parts
-        if lowest == NO_RANK:
+        lowest = NO_PAIR
+        for at in range(size):
+            lowest = min(lowest, pairs[at])
+        steps[0] += size
+        if lowest == NO_PAIR:
             return parts
-        memmove(&starts[at + 1], &starts[at + 2], parts - at - 1)
-        memmove(&ranks[at], &ranks[at + 1], (parts - at - 2) * sizeof(uint32_t))
         parts -= 1
-        if at + 1 < parts:
-            ranks[at] = rank_of(vocabulary, piece + starts[at], starts[at + 2] - starts[at])
+        at = lowest & 255
+        pairs[next[at]] = NO_PAIR
+        next[at] = next[next[at]]
+        before[next[at]] = <uint8_t> at
+        set_pair(vocabulary, piece, length, pairs, next, at)
         if at > 0:
-            ranks[at - 1] = rank_of(
-                vocabulary, piece + starts[at - 1], starts[at + 1] - starts[at - 1]
-            )
+            set_pair(vocabulary, piece, length, pairs, next, before[at])
+
+
+cdef inline int32_t pair_at(uint32_t rank, Py_ssize_t at) noexcept nogil:
+    return NO_PAIR if rank == NO_RANK else <int32_t> (rank << 8 | <uint32_t> at)
+
+
+cdef inline void set_pair(
+    const Vocabulary* vocabulary,
+    const uint8_t* piece,
+    Py_ssize_t length,
+    int32_t* pairs,
+    const uint8_t* next,
+    Py_ssize_t at,
+) noexcept nogil:
+    pairs[at] = NO_PAIR
+    if next[at] < length:
+        pairs[at] = pair_at(rank_of(vocabulary, piece + at, next[next[at]] - at), at)
 
 
 cdef struct Merges:

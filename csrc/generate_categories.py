@@ -104,7 +104,7 @@ def main() -> None:
     print('    """')
     for bit, name in enumerate(names):
         count = 2 * len(found[1 << bit])
-        print(f"    const uint32_t[{count}] {name}_RANGES \"lcm_{name.lower()}\"")
+        print(f'    const uint32_t[{count}] {name}_RANGES "lcm_{name.lower()}"')
 
 
 if __name__ == "__main__":

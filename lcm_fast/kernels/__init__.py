@@ -18,6 +18,7 @@ from ..errors import ConfigError, KernelError
 __all__ = [
     "IMPLEMENTATION",
     "MISSING",
+    "TokenCounter",
     "align",
     "analyse_terms",
     "estimate_tokens",
@@ -30,7 +31,7 @@ __all__ = [
     "truncate_tokens",
 ]
 
-KERNELS = ("tokens", "frontier", "chunking", "text", "replay")
+KERNELS = ("tokens", "frontier", "chunking", "text", "replay", "bpe")
 VARIABLE = "LCM_FAST_IMPLEMENTATION"
 BUILD_COMMAND = "python setup.py build_ext --inplace"
 
@@ -79,12 +80,14 @@ if IMPLEMENTATION == "compiled":
     _load_compiled()
 
 if TYPE_CHECKING or IMPLEMENTATION == "compiled":
+    from ._bpe import TokenCounter
     from ._chunking import plan_condensation, plan_leaf_chunks
     from ._frontier import select_context, select_fresh_tail
     from ._replay import align, find_floods
     from ._text import analyse_terms
     from ._tokens import estimate_tokens, estimate_tokens_many, truncate_tokens
 else:
+    from .reference.bpe import TokenCounter
     from .reference.chunking import plan_condensation, plan_leaf_chunks
     from .reference.frontier import select_context, select_fresh_tail
     from .reference.replay import align, find_floods
