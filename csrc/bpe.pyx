@@ -496,8 +496,8 @@ cdef inline Py_ssize_t end_of_digits(
 ) noexcept nogil:
     """Pass up to two more numbers."""
     cdef Py_ssize_t after = at
-    cdef int i
-    for i in range(2):
+    cdef int _
+    for _ in range(2):
         if at == length or not classes[read(text, &after)] & NUMBER:
             break
         at = after

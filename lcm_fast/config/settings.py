@@ -100,6 +100,8 @@ class Config:
     sweep_deadline_ms: int = _default("sweepDeadlineMs")
     compact_until_under_deadline_ms: int = _default("compactUntilUnderDeadlineMs")
     max_assembly_token_budget: int | None = _default("maxAssemblyTokenBudget")
+    token_counter: str = _default("tokenCounter")
+    token_vocabulary_dir: Path | None = None
     summary_max_overage_factor: float = _default("summaryMaxOverageFactor")
     fallback_max_tokens: int = _default("fallbackMaxTokens")
     context_threshold_overrides: tuple[ThresholdRule, ...] = _default("contextThresholdOverrides")

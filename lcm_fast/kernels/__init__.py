@@ -22,6 +22,7 @@ __all__ = [
     "align",
     "analyse_terms",
     "estimate_tokens",
+    "estimate_tokens_calibrated",
     "estimate_tokens_many",
     "find_floods",
     "plan_condensation",
@@ -85,11 +86,21 @@ if TYPE_CHECKING or IMPLEMENTATION == "compiled":
     from ._frontier import select_context, select_fresh_tail
     from ._replay import align, find_floods
     from ._text import analyse_terms
-    from ._tokens import estimate_tokens, estimate_tokens_many, truncate_tokens
+    from ._tokens import (
+        estimate_tokens,
+        estimate_tokens_calibrated,
+        estimate_tokens_many,
+        truncate_tokens,
+    )
 else:
     from .reference.bpe import TokenCounter
     from .reference.chunking import plan_condensation, plan_leaf_chunks
     from .reference.frontier import select_context, select_fresh_tail
     from .reference.replay import align, find_floods
     from .reference.text import analyse_terms
-    from .reference.tokens import estimate_tokens, estimate_tokens_many, truncate_tokens
+    from .reference.tokens import (
+        estimate_tokens,
+        estimate_tokens_calibrated,
+        estimate_tokens_many,
+        truncate_tokens,
+    )
