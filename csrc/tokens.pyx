@@ -157,7 +157,7 @@ def estimate_tokens_calibrated(text):
     Examples
     --------
     >>> estimate_tokens_calibrated("We decided to use the queue."), estimate_tokens_calibrated("")
-    (8, 0)
+    (7, 0)
     """
     if not PyUnicode_Check(text):
         raise TypeError(f"text must be a str, not {type(text).__name__}")
