@@ -40,11 +40,14 @@ cdef extern from "Python.h":
 cdef enum:
     CODE_POINTS = 0x110000
     LONGEST_TOKEN = 255
+    # A group of base64 may go past the longest token before that is seen.
+    TOKEN_ROOM = 258
     # Pieces up to this many bytes are merged in a plain loop, which is quadratic; others by a heap.
     SHORT = 128
+    SHORT_ENDS = 129
     LANES = 16
     NOGIL_BYTES = 4096
-    PRESENT_BITS = 1 << 21
+    PRESENT_BITS = 0x200000
 
 cdef enum:
     CASED = UPPER | LOWER
@@ -57,7 +60,7 @@ cdef enum:
 
 # A pair on the heap: its rank above the place of its first byte.
 cdef int PLACE_BITS = 40
-cdef uint64_t PLACE = (1ULL << 40) - 1
+cdef uint64_t PLACE = 0xFFFFFFFFFFULL
 cdef int32_t NO_PAIR = 0x7FFFFFFF
 cdef uint32_t NO_RANK = 0xFFFFFFFF
 cdef uint64_t SPREAD = 0x9E3779B97F4A7C15ULL
@@ -263,7 +266,7 @@ cdef int read_vocabulary(Vocabulary* vocabulary, bytes source) except -1:
     """Fill the tables from the lines of a `.tiktoken` file."""
     cdef const uint8_t* line = source
     cdef const uint8_t* end = line + len(source)
-    cdef uint8_t[LONGEST_TOKEN + 3] token
+    cdef uint8_t[TOKEN_ROOM] token
     cdef Py_ssize_t length
     cdef int64_t rank = 0
     cdef Py_ssize_t number = 0
@@ -302,7 +305,7 @@ cdef Py_ssize_t read_token(const uint8_t** line, const uint8_t* end, uint8_t* to
     cdef const uint8_t* at = line[0]
     cdef Py_ssize_t length = 0
     cdef int padding = 0
-    while end - at > 4 and at[0] != c" " and padding == 0:
+    while at + 4 < end and at[0] != c" " and padding == 0:
         padding = (at[3] == c"=") + (at[3] == c"=" and at[2] == c"=")
         if length >= LONGEST_TOKEN or not read_group(at, padding, token + length):
             return 0
@@ -691,8 +694,8 @@ cdef Py_ssize_t merge_short(
 ) noexcept nogil:
     """Merge the pair of lowest rank, the first of them, until there is none; return the parts."""
     cdef int32_t[SHORT] pairs
-    cdef uint8_t[SHORT + 1] next
-    cdef uint8_t[SHORT + 1] before
+    cdef uint8_t[SHORT_ENDS] next
+    cdef uint8_t[SHORT_ENDS] before
     cdef Py_ssize_t size = (length + LANES - 1) // LANES * LANES
     cdef Py_ssize_t parts = length
     cdef Py_ssize_t at

@@ -38,12 +38,13 @@ cdef enum:
     CODE_POINTS = 0x110000
     CLASSES = 32
     RUN_PLACES = 8
-    STATES = CLASSES * RUN_PLACES
+    # By class, place in its run and next class.
+    TRANSITIONS = 8192
 
 cdef uint8_t[CODE_POINTS] classes
 # By state (a class and the place in its run) and the next class: what that costs, above the state
 # it leads to in the low byte.
-cdef int32_t[STATES * CLASSES] transitions
+cdef int32_t[TRANSITIONS] transitions
 cdef int32_t first_state = START * RUN
 cdef int64_t scale = SCALE
 

@@ -85,7 +85,7 @@ def test_pieces_about_the_longest_token_and_the_short_loop(
     assert ours.count(text) == theirs.count(text)
 
 
-@pytest.mark.parametrize("plane", range(17))
+@pytest.mark.parametrize("plane", [0, 1, 2, 3, 14, 16])
 def test_every_character_is_of_tiktokens_class(counters: tuple[Any, Any], plane: int) -> None:
     ours, theirs = counters
     first = plane * 0x10000
@@ -96,13 +96,13 @@ def test_every_character_is_of_tiktokens_class(counters: tuple[Any, Any], plane:
         assert ours.count(text) == theirs.count(text), hex(start)
 
 
-@pytest.mark.parametrize("after", ["", "x", "!", "\n", " \nx"])
-@pytest.mark.parametrize("before", ["", "x", "!", "\n", "!\n", "!\u0301\n\n"])
+@pytest.mark.parametrize("after", ["", "x", " \nx"])
+@pytest.mark.parametrize("before", ["x", "!\u0301\n\n"])
 def test_runs_of_blanks_that_tiktoken_cannot_take(
     counters: tuple[Any, Any], before: str, after: str
 ) -> None:
     ours, theirs = counters
-    text = before + "\u2003 " * 60_000 + after
+    text = before + "\u2003 " * 50_001 + after
     assert ours.count(text) == theirs.count(text)
 
 
