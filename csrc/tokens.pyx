@@ -17,7 +17,7 @@ import numpy as np
 
 from lcm_types cimport to_count
 
-from .calibration import AFTER, CHARACTERS, IN_RUN, OTHER, RANGES, RUN, SCALE, START
+from . import calibration as _table
 
 cdef extern from "Python.h":
     bint PyUnicode_Check(object text)
@@ -45,8 +45,8 @@ cdef uint8_t[CODE_POINTS] classes
 # By state (a class and the place in its run) and the next class: what that costs, above the state
 # it leads to in the low byte.
 cdef int32_t[TRANSITIONS] transitions
-cdef int32_t first_state = START * RUN
-cdef int64_t scale = SCALE
+cdef int32_t first_state = _table.START * _table.RUN
+cdef int64_t scale = _table.SCALE
 
 ctypedef fused character_t:
     uint8_t
@@ -349,10 +349,10 @@ cdef int64_t add_costs(const character_t* characters, Py_ssize_t length) noexcep
 
 cdef int fill_classes() except -1:
     cdef Py_ssize_t point
-    for number, characters in enumerate(CHARACTERS, OTHER + 1):
+    for number, characters in enumerate(_table.CHARACTERS, _table.OTHER + 1):
         for character in characters:
             classes[<Py_ssize_t> ord(character)] = number
-    for first, last, number in RANGES:
+    for first, last, number in _table.RANGES:
         for point in range(first, last + 1):
             classes[point] = number
     return 0
@@ -365,7 +365,7 @@ cdef int fill_transitions() except -1:
         for place in range(RUN_PLACES):
             for after in range(CLASSES):
                 next_place = min(place + 1, RUN_PLACES - 1) if after == before else 0
-                cost = AFTER[before][after] + IN_RUN[after][next_place]
+                cost = _table.AFTER[before][after] + _table.IN_RUN[after][next_place]
                 transitions[(before * RUN_PLACES + place) * CLASSES + after] = (
                     cost * 256 + after * RUN_PLACES + next_place
                 )
