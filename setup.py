@@ -9,7 +9,7 @@ import os
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-KERNELS = ("tokens", "frontier", "chunking", "text", "relevance", "replay")
+KERNELS = ("tokens", "frontier", "chunking", "text", "relevance", "replay", "bpe")
 DEBUG = os.environ.get("LCM_FAST_DEBUG") == "1"
 
 extensions = [

@@ -31,6 +31,7 @@ __all__ = [
     "SummarizerOutageError",
     "SummarizerPausedError",
     "SummarizerRateLimitError",
+    "VocabularyError",
 ]
 
 
@@ -95,6 +96,12 @@ class ConfigError(LcmError, ValueError):
 
     code = "bad_config"
     exit_code = 4
+
+
+class VocabularyError(ConfigError):
+    """The vocabulary that tokens are to be counted with is not the published one."""
+
+    code = "bad_vocabulary"
 
 
 class NotFoundError(LcmError, LookupError):

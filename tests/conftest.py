@@ -33,6 +33,14 @@ def corpus() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _documented_counts() -> Iterator[None]:
+    """Count by the documented estimate where a test asks for no other: its counts are plain."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LCM_TOKEN_COUNTER", "documented")
+        yield
+
+
 @pytest.fixture
 def database(tmp_path: Path) -> Path:
     """The path of a database that does not exist yet."""

@@ -92,6 +92,7 @@ _EXPECTED: dict[Kind, str] = {
 }
 
 _TAGS = ("active_memory_plugin", "relevant-memories", "relevant_memories", "hindsight_memories")
+_COUNTERS = ("auto", "o200k_base", "cl100k_base", "calibrated", "documented")
 _ROTATION = ("rotate", "warn", "off")
 _RETIRED = "Had to do with prompt caches; compaction no longer looks at them."
 
@@ -149,6 +150,8 @@ _ACTIVE = (
     _integer("maxAssemblyTokenBudget", None, 1000, "Cap on every token budget."),
     _on_off("promptAwareEviction", False, "Whether the prompt decides which old items are kept."),
     _number("evictionStep", 0.1, 0, 0.5, "Fraction of the budget freed at once when items go."),
+    _choice("tokenCounter", _COUNTERS, "What counts tokens; auto is o200k_base if it can be."),
+    Key("tokenVocabularyDir", "path", None, "Where o200k_base.tiktoken and others are looked for."),
     _text("customInstructions", "Text added to every summarisation prompt."),
     _number(
         "summaryMaxOverageFactor", 3.0, 1, None, "Multiple of its target at which a summary is cut."

@@ -102,6 +102,8 @@ class Config:
     max_assembly_token_budget: int | None = _default("maxAssemblyTokenBudget")
     prompt_aware_eviction: bool = _default("promptAwareEviction")
     eviction_step: float = _default("evictionStep")
+    token_counter: str = _default("tokenCounter")
+    token_vocabulary_dir: Path | None = None
     summary_max_overage_factor: float = _default("summaryMaxOverageFactor")
     fallback_max_tokens: int = _default("fallbackMaxTokens")
     context_threshold_overrides: tuple[ThresholdRule, ...] = _default("contextThresholdOverrides")

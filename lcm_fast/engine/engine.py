@@ -35,6 +35,7 @@ from ..assembly.recently_used import RecentlyUsed
 from ..compaction import CompactionPlan, CompactionResult
 from ..compaction.usage import observed_prompt_tokens
 from ..config import Config, system_zone
+from ..counting import Counter, given_counter
 from ..errors import ConfigError
 from ..ingest import address, recognise_live
 from ..mapping import MapResult
@@ -66,6 +67,8 @@ class Engine(Intake):
         IANA name of the zone in which times are shown.
     upkeep
         Runs its compactions.
+    token_counter
+        What counts its tokens, for `status`.
     """
 
     def __init__(
@@ -75,9 +78,11 @@ class Engine(Intake):
         summarizer: Any,
         count_tokens: Callable[[str], int],
         *,
+        counter: Counter | None = None,
         now: Callable[[], str] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.token_counter = counter or given_counter(count_tokens)
         self.timezone = config.timezone or system_zone()
         self._frontiers: RecentlyUsed[Frontier] = RecentlyUsed(_REMEMBERED_FRONTIERS)
         upkeep = Upkeep(

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..config import Config, load_config
-from ..kernels import estimate_tokens
+from ..counting import choose_counter, given_counter
 from ..store import Durability, Store
 from ..summarize.backends import as_backend, backend_from_config
 from .engine import Engine
@@ -40,7 +40,7 @@ def open_engine(
         returns text. Default: the models or the program of the configuration, else offline,
         extractive.
     token_counter
-        Counts the tokens of a text. Default: the estimate of the documents.
+        Counts the tokens of a text. Default: what ``tokenCounter`` of the configuration chooses.
     durability
         ``"full"``: a call returns when its messages are safe on disk. ``"normal"``: safe against a
         crash of the process, not of the machine.
@@ -50,7 +50,8 @@ def open_engine(
     Raises
     ------
     ConfigError
-        A configuration value, or the summariser, is unusable.
+        A configuration value, or the summariser, is unusable; the vocabulary of the encoding that
+        ``tokenCounter`` names is not on this machine.
     ForeignDatabaseError
         The file is another program's; it is not touched.
     DatabaseError
@@ -88,15 +89,15 @@ def open_on_loop(
     """Open a memory as `open_engine` does; an asynchronous summariser runs on `loop`, or on one of
     its own for every call."""
     settings = _settings(config)
-    count_tokens = token_counter or estimate_tokens
+    counter = given_counter(token_counter) if token_counter else choose_counter(settings)
     if summarizer is None:
-        backend = backend_from_config(settings, os.environ, count_tokens)
+        backend = backend_from_config(settings, os.environ, counter.count)
     else:
         timeout_s = settings.summary_timeout_ms / 1000
         think = settings.enable_summary_thinking
         backend = as_backend(summarizer, timeout_s=timeout_s, loop=loop, think=think)
     store = Store.open(path if path is not None else settings.database_path, durability=durability)
-    return Engine(store, settings, backend, count_tokens)
+    return Engine(store, settings, backend, counter.count, counter=counter)
 
 
 def _settings(

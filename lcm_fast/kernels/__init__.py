@@ -18,10 +18,12 @@ from ..errors import ConfigError, KernelError
 __all__ = [
     "IMPLEMENTATION",
     "MISSING",
+    "TokenCounter",
     "align",
     "analyse_terms",
     "count_terms",
     "estimate_tokens",
+    "estimate_tokens_calibrated",
     "estimate_tokens_many",
     "find_floods",
     "plan_condensation",
@@ -32,7 +34,7 @@ __all__ = [
     "truncate_tokens",
 ]
 
-KERNELS = ("tokens", "frontier", "chunking", "text", "relevance", "replay")
+KERNELS = ("tokens", "frontier", "chunking", "text", "relevance", "replay", "bpe")
 VARIABLE = "LCM_FAST_IMPLEMENTATION"
 BUILD_COMMAND = "python setup.py build_ext --inplace"
 
@@ -81,16 +83,28 @@ if IMPLEMENTATION == "compiled":
     _load_compiled()
 
 if TYPE_CHECKING or IMPLEMENTATION == "compiled":
+    from ._bpe import TokenCounter
     from ._chunking import plan_condensation, plan_leaf_chunks
     from ._frontier import select_context, select_fresh_tail
     from ._relevance import score_items
     from ._replay import align, find_floods
     from ._text import analyse_terms, count_terms
-    from ._tokens import estimate_tokens, estimate_tokens_many, truncate_tokens
+    from ._tokens import (
+        estimate_tokens,
+        estimate_tokens_calibrated,
+        estimate_tokens_many,
+        truncate_tokens,
+    )
 else:
+    from .reference.bpe import TokenCounter
     from .reference.chunking import plan_condensation, plan_leaf_chunks
     from .reference.frontier import select_context, select_fresh_tail
     from .reference.relevance import score_items
     from .reference.replay import align, find_floods
     from .reference.text import analyse_terms, count_terms
-    from .reference.tokens import estimate_tokens, estimate_tokens_many, truncate_tokens
+    from .reference.tokens import (
+        estimate_tokens,
+        estimate_tokens_calibrated,
+        estimate_tokens_many,
+        truncate_tokens,
+    )

@@ -14,6 +14,7 @@ import msgspec
 
 from .._version import __version__
 from ..config import Config, load_config
+from ..counting import Counter, choose_counter
 from ..engine import Engine
 from ..kernels import IMPLEMENTATION, MISSING
 from ..store import SCHEMA_VERSION, Conversation, Debt, Guard, Store
@@ -43,6 +44,7 @@ class Status:
     ingest: dict[str, Any]
     search: dict[str, Any]
     summarizer: dict[str, Any]
+    token_counter: dict[str, Any]
     summary_health: dict[str, int]
     config_sources: dict[str, str]
     problems: list[dict[str, str]]
@@ -73,12 +75,17 @@ def status(
     ------
     NotFoundError, ForeignDatabaseError, DatabaseError
         There is no such database, or it is not ours to read.
+    ConfigError
+        The vocabulary of the encoding that ``tokenCounter`` names is not on this machine.
 
     Complexity: linear in the number of conversations.
     """
     with look_at(engine_or_path, config) as (store, settings):
-        name = engine_or_path.summarizer_name if isinstance(engine_or_path, Engine) else None
-        return _status(store, settings, session_key, name or _configured_summarizer(settings))
+        if isinstance(engine_or_path, Engine):
+            name, counter = engine_or_path.summarizer_name, engine_or_path.token_counter
+        else:
+            name, counter = _configured_summarizer(settings), choose_counter(settings)
+        return _status(store, settings, session_key, name, counter)
 
 
 @contextmanager
@@ -128,7 +135,9 @@ def _configured_summarizer(config: Config) -> str:
     return ", ".join([first, *("/".join(pair) for pair in config.fallback_providers)])
 
 
-def _status(store: Store, config: Config, session_key: str | None, summarizer_name: str) -> Status:
+def _status(
+    store: Store, config: Config, session_key: str | None, summarizer_name: str, counter: Counter
+) -> Status:
     sums = store.totals()
     work = store.work_state()
     writes = store.writer_stats()
@@ -169,6 +178,11 @@ def _status(store: Store, config: Config, session_key: str | None, summarizer_na
             "name": summarizer_name,
             "usage": [msgspec.structs.asdict(usage) for usage in store.model_usage()],
             "paused": [msgspec.structs.asdict(guard) for guard in guards],
+        },
+        token_counter={
+            "name": counter.name,
+            "exact": counter.is_exact,
+            "reason": counter.reason,
         },
         summary_health={"fallback": sums["fallback_count"], "truncated": sums["truncated_count"]},
         config_sources=dict(config.sources),

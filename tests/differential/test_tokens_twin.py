@@ -47,6 +47,27 @@ def test_texts_around_a_block_have_the_estimate_of_the_twin(unit: str, length: i
     assert kernel.estimate_tokens(text) == twin.estimate_tokens(text)
 
 
+@given(texts)
+@example(EDGES)
+@example("aaaaaaaaaa bbb 12345678901 ----------\n\n\n\t{}")
+@example("数据库カナかな한글éЖ🔥\u200d\U00020000٣ह")
+def test_one_text_has_the_calibrated_estimate_of_the_twin(text: str) -> None:
+    assert kernel.estimate_tokens_calibrated(text) == twin.estimate_tokens_calibrated(text)
+
+
+@pytest.mark.parametrize("unit", ["ab 12", "é", "数\n", "🔥", EDGES])
+def test_a_long_text_has_the_calibrated_estimate_of_the_twin(unit: str) -> None:
+    text = unit * 5000
+    assert kernel.estimate_tokens_calibrated(text) == twin.estimate_tokens_calibrated(text)
+
+
+@given(not_texts)
+def test_what_is_no_text_has_the_error_of_the_twin_when_calibrated(value: object) -> None:
+    assert outcome(kernel.estimate_tokens_calibrated, value) == outcome(
+        twin.estimate_tokens_calibrated, value
+    )
+
+
 @given(st.one_of(st.lists(st.one_of(texts, texts, not_texts), max_size=8), not_texts))
 def test_a_list_has_the_estimates_or_the_error_of_the_twin(values: object) -> None:
     assert outcome(kernel.estimate_tokens_many, values) == outcome(

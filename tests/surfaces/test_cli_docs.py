@@ -58,6 +58,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Result]]:
     with pytest.MonkeyPatch.context() as patch:
         lcm = isolated_command(folder, patch)
         patch.setenv("OPENCLAW_STATE_DIR", ".")
+        patch.delenv("LCM_TOKEN_COUNTER")
         yield [_run(lcm, example.command) for example in EXAMPLES]
 
 

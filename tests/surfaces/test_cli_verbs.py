@@ -68,9 +68,14 @@ def test_status_has_the_promised_keys(memory: Command) -> None:
     promised = {
         *("ok", "version", "enabled", "selected", "implementation", "database", "totals"),
         *("conversations", "maintenance", "ingest", "search", "summary_health"),
-        *("config_sources", "problems"),
+        *("token_counter", "config_sources", "problems"),
     }
     assert promised <= json.loads(memory("status", "--json").stdout).keys()
+
+
+def test_status_says_what_counts_the_tokens(memory: Command) -> None:
+    shown = memory("status").stdout
+    assert "counted by estimate by documented: asked for by tokenCounter" in shown
 
 
 def test_status_names_the_source_of_a_value_that_was_set(memory: Command) -> None:

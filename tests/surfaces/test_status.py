@@ -35,6 +35,7 @@ KEYS: dict[str, set[str] | None] = {
     "ingest": {"last_at", "frozen", "quarantined", "writes_waiting", "longest_wait_ms"},
     "search": {"pending"},
     "summarizer": {"name", "usage", "paused"},
+    "token_counter": {"name", "exact", "reason"},
     "summary_health": {"fallback", "truncated"},
     "config_sources": None,
     "problems": None,
@@ -70,6 +71,19 @@ def test_the_newest_conversation_comes_first(engine: Engine) -> None:
     for key in ("one", "two", "one"):
         engine.ingest([said("hello")], session_key=key)
     assert [one["session_key"] for one in report(engine)["conversations"]] == ["one", "two"]
+
+
+def test_what_counts_the_tokens_is_named_with_the_reason(database: Path) -> None:
+    with lcm_fast.open(database, config={"tokenCounter": "o200k_base"}) as engine:
+        found = report(engine)["token_counter"]
+    assert (found["name"], found["exact"]) == ("o200k_base", True)
+    assert "o200k_base.tiktoken" in found["reason"]
+
+
+def test_a_counter_of_the_hosts_is_named_as_such(database: Path) -> None:
+    with lcm_fast.open(database, token_counter=len) as engine:
+        found = report(engine)["token_counter"]
+    assert found == {"name": "len", "exact": False, "reason": "given by the host"}
 
 
 def test_one_conversation_can_be_asked_for(engine: Engine) -> None:

@@ -7,7 +7,7 @@ import doctest
 import pytest
 
 
-@pytest.mark.parametrize("kernel", ["tokens", "frontier", "chunking", "text", "replay"])
+@pytest.mark.parametrize("kernel", ["tokens", "frontier", "chunking", "text", "replay", "bpe"])
 def test_examples_of_a_kernel_hold(kernel: str) -> None:
     module = pytest.importorskip(
         f"lcm_fast.kernels._{kernel}", reason=f"no binary of the {kernel} kernel"

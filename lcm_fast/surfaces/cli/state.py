@@ -50,6 +50,7 @@ def _status_report(found: Status) -> str:
             section("view", [_view(found.totals)]),
             section("waiting", [_waiting(found), *map(_debt, found.maintenance["debts"])]),
             section("summaries", [_summarizer(found)]),
+            section("tokens", [_token_counter(found.token_counter)]),
             section("problems", [_problem(problem) for problem in found.problems] or ["none"]),
             section("config", _set_keys(found.config_sources) or ["defaults"]),
         ]
@@ -110,6 +111,11 @@ def _summarizer(found: Status) -> str:
         for row in found.summarizer["usage"]
     ]
     return "; ".join([text, *calls])
+
+
+def _token_counter(counter: dict[str, Any]) -> str:
+    how = "exactly" if counter["exact"] else "by estimate"
+    return f"counted {how} by {counter['name']}: {counter['reason']}"
 
 
 def _problem(problem: dict[str, str]) -> str:
