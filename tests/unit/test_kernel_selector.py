@@ -81,7 +81,7 @@ def test_compiled_kernels_can_be_asked_for(built: Path) -> None:
 
 def test_the_reference_can_be_asked_for_and_gives_no_warning(unbuilt: Path) -> None:
     result = start(unbuilt, "reference")
-    said = "reference tokens,frontier,chunking,text,replay,bpe 3\n"
+    said = f"reference {','.join(KERNELS)} 3\n"
     assert (result.stdout, result.stderr) == (said, "")
 
 
@@ -94,14 +94,14 @@ def test_another_value_is_an_error_that_names_variable_value_and_choices(unbuilt
 
 
 def test_missing_binaries_select_the_reference(unbuilt: Path) -> None:
-    assert start(unbuilt, None).stdout == "reference tokens,frontier,chunking,text,replay,bpe 3\n"
+    assert start(unbuilt, None).stdout == f"reference {','.join(KERNELS)} 3\n"
 
 
 def test_missing_binaries_are_warned_of_once_with_the_build_command(unbuilt: Path) -> None:
     warnings = [line for line in start(unbuilt, None).stderr.splitlines() if "Warning" in line]
     assert [line.partition("RuntimeWarning: ")[2] for line in warnings] == [
         "lcm_fast uses its slow reference kernels, for want of a binary of "
-        "tokens, frontier, chunking, text, replay, bpe; "
+        f"{', '.join(KERNELS)}; "
         "build with: python setup.py build_ext --inplace"
     ]
 
