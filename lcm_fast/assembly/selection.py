@@ -152,15 +152,23 @@ class _Chooser:
         """
         step = self._room.step_tokens
         has_yielded = tail_start > self._wanted
-        first = tail_start
         if not has_yielded:
             first = _first_in_sequence(self._frontier, filled, tail_start, step)
+        elif self._exchange_tokens(tail_start - 1) > step:
+            return filled, tail_start
+        else:
+            first = tail_start
         before = np.concatenate(([0], np.cumsum(self._frontier.tokens)))
         start = int(np.searchsorted(before, -(-int(before[first]) // step) * step, "right")) - 1
         if has_yielded:
             tail_start = min(max(start, tail_start), self._frontier.fresh_tail_start(1, 0))
         order = np.arange(tail_start - 1, start - 1, -1, dtype=np.int64)
         return self.select(order, wanted=tail_start)
+
+    def _exchange_tokens(self, index: int) -> int:
+        """Return the tokens of the exchange that an item belongs to."""
+        frontier = self._frontier
+        return int(frontier.tokens[frontier.openers == frontier.openers[index]].sum())
 
     def _left_tokens(self) -> int:
         """Return the tokens left beside the fresh tail and what is pinned."""

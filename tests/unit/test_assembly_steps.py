@@ -83,6 +83,9 @@ class TestNewest:
     def test_an_item_larger_than_a_step_hides_nothing_behind_it(self) -> None:
         assert choice([30, 30, 180, 30, 30]) == [0, 1, 3, 4]
 
+    def test_an_item_larger_than_a_step_that_a_tail_yields_takes_nothing_with_it(self) -> None:
+        assert choice([5 * BUDGET, 3, 4, 5], tail=4, cap=10 * BUDGET) == [1, 2, 3]
+
     def test_without_a_step_the_budget_is_filled(self) -> None:
         assert choice([10, 60, 60, 60, 60], step=0) == [0, 2, 3, 4]
 
