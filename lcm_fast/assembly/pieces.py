@@ -68,10 +68,10 @@ class Piece:
 
 def count_message(message: dict[str, Any], count_tokens: CountTokens) -> tuple[int, int]:
     """Return a digest of what a model reads of a message, good for this process, and its tokens."""
-    face, opaque = shapes.model_face(message)
+    face, payload_tokens = shapes.model_face(message)
     encoded = shapes.encode_face(face)
     tokens = count_tokens(encoded.decode("utf-8", "surrogatepass"))
-    return hash(encoded), tokens + opaque * shapes.OPAQUE_TOKENS
+    return hash(encoded), tokens + payload_tokens
 
 
 def summary_piece(

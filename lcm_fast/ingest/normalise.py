@@ -229,7 +229,7 @@ def _message(
     role = shapes.role_of(body)
     if role is None:
         return None
-    face, opaque = shapes.model_face(body)
+    face, payload_tokens = shapes.model_face(body)
     encoded = shapes.encode_face(face)
     answers = tuple(map(storable, shapes.tool_answers(body)))
     created_at, timed = _time(body, envelope_time)
@@ -239,17 +239,15 @@ def _message(
     shown, files = show(body, raw, content, calls) if show is not None else (body, ())
     if shown is not body:
         content = shapes.content_of(shown)
-        face, opaque = shapes.model_face(shown)
+        face, payload_tokens = shapes.model_face(shown)
         encoded = shapes.encode_face(face)
     return Message(
         role=role,
         content=storable(content),
         body=body,
         raw=raw,
-        token_count=shapes.content_token_count(face, role, count_tokens)
-        + opaque * shapes.OPAQUE_TOKENS,
-        wire_tokens=count_tokens(encoded.decode("utf-8", "surrogatepass"))
-        + opaque * shapes.OPAQUE_TOKENS,
+        token_count=shapes.content_token_count(face, role, count_tokens) + payload_tokens,
+        wire_tokens=count_tokens(encoded.decode("utf-8", "surrogatepass")) + payload_tokens,
         identity=identity,
         created_at=created_at,
         timed=timed,

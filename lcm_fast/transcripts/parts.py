@@ -13,6 +13,7 @@ from typing import Any, Literal
 from .envelope import text_at
 from .kinds import CALL_TYPES, PICTURE_TYPES, REASONING_TYPES, RESULT_TYPES, is_call, is_result
 from .message_text import as_json
+from .payloads import File, Picture, file_of, picture_of
 from .shapes import CALL_ID_KEYS, role_of, tool_name_of
 
 __all__ = ["Call", "File", "Part", "Picture", "Reasoning", "Result", "Text", "parts_of"]
@@ -28,25 +29,6 @@ class Text:
     """Words."""
 
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """A picture, in base64 or at an address."""
-
-    media_type: str
-    data: str | None
-    url: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class File:
-    """A document, in base64 or at an address."""
-
-    name: str
-    media_type: str
-    data: str | None
-    url: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,9 +109,9 @@ def _block_parts(block: Any, provider: str) -> Iterator[Part]:
         yield _result(block)
     elif kind in REASONING_TYPES:
         yield Reasoning(block, provider)
-    elif kind in PICTURE_TYPES and (picture := _picture(block)) is not None:
+    elif kind in PICTURE_TYPES and (picture := picture_of(block)) is not None:
         yield picture
-    elif kind in _FILE_TYPES and (file := _file(block)) is not None:
+    elif kind in _FILE_TYPES and (file := file_of(block)) is not None:
         yield file
     elif kind == "refusal":
         yield from _texts(block.get("refusal"))
@@ -165,42 +147,3 @@ def _result(carrier: Mapping[str, Any]) -> Result:
         parts=parts,
         is_error=bool(carrier.get("isError") or carrier.get("is_error")),
     )
-
-
-def _picture(block: Mapping[str, Any]) -> Picture | None:
-    found = _payload(block, ("image_url", "url"))
-    return None if found is None else Picture(*found)
-
-
-def _file(block: Mapping[str, Any]) -> File | None:
-    inner = block.get("file")
-    carrier = inner if isinstance(inner, dict) else block
-    found = _payload(carrier, ("file_data", "file_url", "url"))
-    name = text_at(carrier, "filename", "title", "name") or "document"
-    return None if found is None else File(name, *found)
-
-
-def _payload(
-    block: Mapping[str, Any], address_keys: tuple[str, ...]
-) -> tuple[str, str | None, str | None] | None:
-    """Return (media type, base64, address) of a block's payload, None where it has none."""
-    source = block.get("source")
-    carrier = source if isinstance(source, dict) else block
-    media_type = text_at(carrier, "mimeType", "media_type", "mime_type") or "image/png"
-    data = carrier.get("data")
-    if isinstance(data, str) and data:
-        return media_type, data, None
-    for key in address_keys:
-        address = carrier.get(key)
-        if isinstance(address, dict):
-            address = address.get("url")
-        if isinstance(address, str) and address:
-            return _split_address(address, media_type)
-    return None
-
-
-def _split_address(address: str, media_type: str) -> tuple[str, str | None, str | None]:
-    head, separator, data = address.partition(";base64,")
-    if separator and head.startswith("data:"):
-        return head.removeprefix("data:") or media_type, data, None
-    return media_type, None, address

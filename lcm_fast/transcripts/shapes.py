@@ -8,6 +8,7 @@ the database (spec: storage 2.2 to 2.7; decisions 4 and 5).
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,11 +25,11 @@ from .kinds import (
     is_result,
 )
 from .message_text import content_of
+from .picture_tokens import MOST_TOKENS, picture_tokens
 
 __all__ = [
     "CALL_ID_KEYS",
     "CALL_TYPES",
-    "OPAQUE_TOKENS",
     "PICTURE_TYPES",
     "RESULT_TYPES",
     "call_arguments",
@@ -76,12 +77,11 @@ _UNREAD_BLOCK_KEYS = (
     _HOST_ONLY_BLOCK_KEYS | _SIGNATURE_KEYS | {"encrypted_content", "cache_control"}
 )
 
-# Spec B5: so long a string under one of these keys is a binary payload, priced flat.
+# Spec B5: so long a string under one of these keys is a binary payload, in a picture any is.
 _OPAQUE_CHARS = 4096
 _OPAQUE_KEYS = frozenset({"data", "image", "imageData", "image_data", "base64", "bytes", "source"})
 _FACE_NESTED_KEYS = _OPAQUE_KEYS | {"image_url", "content"}
 _OPAQUE_TEXT = "[opaque binary payload]"
-OPAQUE_TOKENS = 1600
 
 # What a result that holds nothing says: some providers refuse an empty one.
 _NO_OUTPUT = "(no output)"
@@ -209,27 +209,28 @@ def is_terminal(body: Mapping[str, Any]) -> bool:
 
 
 def model_face(body: Mapping[str, Any]) -> tuple[dict[str, Any], int]:
-    """Return what a model reads of a message, and the number of binary payloads in it.
+    """Return what a model reads of a message, and the tokens of the binary payloads in it.
 
-    Binary payloads stand as a short marker; each costs `OPAQUE_TOKENS` instead of its length.
+    Binary payloads stand as a short marker. A picture costs what its provider says, another payload
+    `MOST_TOKENS`, instead of its length.
     """
     if "command" in body and "content" not in body:
         return {"role": "user", "content": content_of(body)}, 0
     face: dict[str, Any] = {}
-    opaque = 0
+    payload_tokens = 0
     for key, value in body.items():
         if key not in _FACE_KEYS:
             continue
         if type(value) is list:
             face[key] = blocks = []
             for block in value:
-                shown, payloads = _face_block(block)
-                opaque += payloads
+                shown, tokens = _face_block(block)
+                payload_tokens += tokens
                 if shown is not None:
                     blocks.append(shown)
         else:
             face[key] = value
-    return face, opaque
+    return face, payload_tokens
 
 
 def encode_face(face: Any) -> bytes:
@@ -328,37 +329,54 @@ def _is_blank_block(block: Any) -> bool:
     return kind in REASONING_TYPES
 
 
-def _face_block(block: Any, depth: int = 0) -> tuple[Any, int]:
+def _face_block(block: Any, depth: int = 0, least_chars: int = _OPAQUE_CHARS) -> tuple[Any, int]:
+    """Return what a model reads of a block, and the tokens of the payloads in it.
+
+    Parameters
+    ----------
+    least_chars
+        How long a text is that may be a payload.
+    """
     if type(block) is not dict or depth > _MAX_DEPTH:
         return block, 0
     if block.get("type") in REASONING_TYPES and not _readable_reasoning(block):
         return None, 0
+    is_picture = block.get("type") in PICTURE_TYPES
+    if is_picture:
+        least_chars = 1
     shown: dict[str, Any] = {}
-    opaque = 0
+    tokens = 0
     for key, value in block.items():
         if key in _UNREAD_BLOCK_KEYS:
             continue
         if type(value) is str:
-            if len(value) >= _OPAQUE_CHARS and _is_opaque(key, value):
-                opaque += 1
-                value = _OPAQUE_TEXT  # noqa: PLW2901
+            if len(value) >= least_chars and _is_opaque(key, value):
+                tokens += MOST_TOKENS
+                value = _mask(value)  # noqa: PLW2901
         elif key in _FACE_NESTED_KEYS and value:
-            value, nested = _mask_opaque(value, depth + 1)  # noqa: PLW2901
-            opaque += nested
+            value, nested = _face_nested(value, depth + 1, least_chars)  # noqa: PLW2901
+            tokens += nested
         shown[key] = value
-    return shown, opaque
+    return shown, picture_tokens(block) if is_picture else tokens
 
 
 def _readable_reasoning(block: Mapping[str, Any]) -> bool:
     return any(block.get(key) for key in ("thinking", "text", "summary", "content"))
 
 
-def _mask_opaque(value: Any, depth: int) -> tuple[Any, int]:
-    """Replace binary payloads in a nested value (an image's source, a result's blocks)."""
+def _face_nested(value: Any, depth: int, least_chars: int) -> tuple[Any, int]:
+    """Return what a model reads of a nested value (an image's source, a result's blocks)."""
     if isinstance(value, list):
-        masked = [_face_block(item, depth) for item in value]
-        return [item for item, _ in masked if item is not None], sum(count for _, count in masked)
-    return _face_block(value, depth)
+        faces = [_face_block(item, depth, least_chars) for item in value]
+        return [item for item, _ in faces if item is not None], sum(tokens for _, tokens in faces)
+    return _face_block(value, depth, least_chars)
+
+
+def _mask(payload: str) -> str:
+    """Return what stands for a payload; small ones differ in it, as icons in a text do."""
+    if len(payload) >= _OPAQUE_CHARS:
+        return _OPAQUE_TEXT
+    return f"[picture {zlib.crc32(payload.encode('utf-8', 'surrogatepass')):08x}]"
 
 
 def _is_opaque(key: str, value: str) -> bool:

@@ -21,7 +21,7 @@ from lcm_fast.errors import BudgetTooSmallError
 from lcm_fast.kernels import estimate_tokens
 from lcm_fast.store import Store
 from lcm_fast.summarize import ExtractiveSummarizer
-from lcm_fast.transcripts.shapes import OPAQUE_TOKENS, encode_face, model_face
+from lcm_fast.transcripts.shapes import encode_face, model_face
 
 BUDGETS = st.one_of(st.integers(256, 3000), st.sampled_from((256, 20_000, 200_000)))
 PLENTY = 1_000_000
@@ -55,9 +55,9 @@ def assembled(engine: Engine, budget: int) -> Assembly | None:
 def recount(messages: list[dict[str, Any]]) -> int:
     total = 0
     for message in messages:
-        face, opaque = model_face(message)
+        face, payload_tokens = model_face(message)
         text = encode_face(face).decode("utf-8", "surrogatepass")
-        total += estimate_tokens(text) + opaque * OPAQUE_TOKENS
+        total += estimate_tokens(text) + payload_tokens
     return total
 
 
