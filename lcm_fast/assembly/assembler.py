@@ -6,6 +6,8 @@ section 3).
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from ..errors import BudgetTooSmallError
@@ -16,6 +18,8 @@ from .live import live_pieces, with_live
 from .pairing import pair_tool_exchanges
 from .pieces import Piece, summary_piece
 from .placing import lift_system, merge_results
+from .recall_cue import recall_cue
+from .recall_hint import recall_hint
 from .rendered import MessagePieces
 from .report import outcome_of, report
 from .request import AssemblyRequest, Shown
@@ -61,7 +65,9 @@ def assemble(
         Not even what must stay, cut down, fits.
     """
     unsaved = live_pieces(request, frontier.last_ordinal)
-    room = request.room_beside(sum(one.tokens for several in unsaved.values() for one in several))
+    unsaved_tokens = sum(one.tokens for several in unsaved.values() for one in several)
+    hint = recall_hint(frontier, request.available_tokens, request.count_tokens)
+    room = request.room_beside(unsaved_tokens + hint.tokens)
     choice = choose(frontier, room, request.rank)
     pieces = _fetch(messages, store, frontier, choice, request)
     complete = len(choice.indexes) == len(frontier)
@@ -70,12 +76,16 @@ def assemble(
     if request.form == "anthropic":
         system, pieces = lift_system(pieces, request.count_tokens)
     paired = pair_tool_exchanges(pieces, request.count_tokens)
-    left = request.available_tokens - _fitted_beside(system, request)
+    left = request.available_tokens - hint.tokens - _fitted_beside(system, request)
     fitted = fit(paired, left, request.count_tokens, complete=complete)
-    sent = merge_results(fitted) if request.form == "anthropic" else fitted
+    sent = merge_results(fitted) if request.form == "anthropic" else list(fitted)
     outcome = outcome_of(frontier, choice, system + pieces, system + paired, system + fitted)
+    left -= sum(piece.tokens for piece in sent)
+    cue = recall_cue(sent, request, left, partial(store.mentions, conversation_id))
+    if cue is not None:
+        sent.insert(*cue)
     shown = Shown([one.digest for one in sent], [one.ordinal for one in outcome.pieces])
-    return report(conversation_id, outcome, request, system, sent), shown
+    return report(conversation_id, outcome, request, system, sent, hint), shown
 
 
 def _fitted_beside(system: list[Piece], request: AssemblyRequest) -> int:

@@ -60,6 +60,11 @@ class Piece:
     is_placeholder: bool = False
     cut: bool = False
 
+    @property
+    def is_message(self) -> bool:
+        """Whether it is a message of the conversation, or one that only the host has yet."""
+        return not self.is_placeholder and not self.item_id.startswith("sum_")
+
     def replace(self, message: dict[str, Any], count_tokens: CountTokens) -> None:
         """Put another message in, and count it."""
         self.message = message

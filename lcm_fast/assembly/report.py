@@ -10,6 +10,7 @@ import numpy as np
 
 from ..store import MESSAGE, Frontier
 from .pieces import Piece
+from .recall_hint import RecallHint
 from .request import AssemblyRequest
 from .results import Assembly, AssemblyStats, FreshTail, Prefix, Selection
 from .selection import Choice
@@ -72,6 +73,7 @@ def report(
     request: AssemblyRequest,
     system: list[Piece],
     sent: list[Piece],
+    hint: RecallHint,
 ) -> Assembly:
     """Return the assembly with its figures.
 
@@ -81,12 +83,15 @@ def report(
         Pieces that stand beside the messages.
     sent
         The others, as they are sent.
+    hint
+        For the system prompt.
     """
     tail = _tail(outcome)
     return Assembly(
         messages=[piece.message for piece in sent],
         system="\n\n".join(piece.message["content"] for piece in system) or None,
-        estimated_tokens=sum(piece.tokens for piece in outcome.pieces),
+        system_prompt_addition=hint.text,
+        estimated_tokens=sum(piece.tokens for piece in (*system, *sent)) + hint.tokens,
         token_budget=request.budget_tokens,
         stats=_stats(outcome, request),
         fresh_tail=FreshTail(len(tail), sum(piece.tokens for piece in tail)),

@@ -59,8 +59,10 @@ class AssemblyRequest:
     ----------
     budget_tokens
         Size of the whole output.
+    prompt
+        What will follow the output; None: nothing will.
     prompt_tokens
-        Kept free of it for the prompt that will follow.
+        Kept free of the budget for it.
     eviction_step
         Share of the budget that is freed at once when items must be left out.
     form
@@ -74,6 +76,7 @@ class AssemblyRequest:
     """
 
     budget_tokens: int
+    prompt: str | None
     prompt_tokens: int
     fresh_tail_count: int
     fresh_tail_max_tokens: int | None

@@ -209,6 +209,7 @@ class Engine(Intake):
         rank = partial(self._relevance.rank, number, frontier, asked, previous.ordinals)
         request = AssemblyRequest(
             budget_tokens=budget,
+            prompt=prompt or None,
             prompt_tokens=prompt_tokens,
             fresh_tail_count=self.config.fresh_tail_count,
             fresh_tail_max_tokens=self.config.fresh_tail_max_tokens,

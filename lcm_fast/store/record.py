@@ -9,14 +9,16 @@ from typing import Any
 import apsw
 
 from .codec import RecordCodec
-from .rows import StoredMessage
+from .rows import Mention, StoredMessage
 
-__all__ = ["export", "messages_by_id", "messages_page", "texts_by_id"]
+__all__ = ["export", "mentions", "messages_by_id", "messages_page", "texts_by_id"]
 
 _COLUMNS = (
     "message_id, conversation_id, seq, role, content, token_count, wire_tokens, created_at,"
     " transcript_entry_id, excluded, raw_codec, raw, shown_codec, shown"
 )
+# How far back in a conversation a name is looked for, in messages.
+_MENTIONS_SEARCHED = 20_000
 _CONTENT = StoredMessage.__struct_fields__.index("content")
 
 
@@ -39,6 +41,37 @@ def texts_by_id(db: apsw.Connection, message_ids: Sequence[int]) -> dict[int, st
         (json.dumps(list(message_ids)),),
     )
     return dict(rows)
+
+
+def mentions(
+    db: apsw.Connection, conversation_id: int, name: str, before_id: int | None, limit: int
+) -> list[Mention]:
+    """Return what users and assistants said that holds a string, newest first.
+
+    Parameters
+    ----------
+    before_id
+        The message that they come before; None: any.
+
+    Complexity: reads texts newest first, at most `_MENTIONS_SEARCHED` of them, until `limit` hold
+    it.
+    """
+    rows = db.execute(
+        "SELECT role, content FROM (SELECT role, content, excluded, seq FROM messages"
+        " WHERE conversation_id = :conversation AND seq < coalesce("
+        "(SELECT seq FROM messages WHERE message_id = :before), 9e18)"
+        " ORDER BY seq DESC LIMIT :searched)"
+        " WHERE role IN ('user', 'assistant') AND excluded IS NULL AND instr(content, :name)"
+        " ORDER BY seq DESC LIMIT :limit",
+        {
+            "conversation": conversation_id,
+            "before": before_id,
+            "searched": _MENTIONS_SEARCHED,
+            "name": name,
+            "limit": limit,
+        },
+    )
+    return [Mention(*row) for row in rows]
 
 
 def messages_page(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -227,6 +227,13 @@ class StoredMessage(msgspec.Struct, frozen=True):
     def sent(self) -> bytes:
         """The bytes of what a model is sent."""
         return self.raw if self.shown is None else self.shown
+
+
+class Mention(NamedTuple):
+    """A message that names something: who said it, and its text."""
+
+    role: Role
+    text: str
 
 
 class StoredSummary(msgspec.Struct, frozen=True):

@@ -51,6 +51,7 @@ from .rows import (
     Batch,
     Conversation,
     Cursor,
+    Mention,
     NewSummary,
     QuarantinedBatch,
     StoredFile,
@@ -342,6 +343,14 @@ class Store(UpkeepStore):
         """Return what messages say, by id; their bytes are not unpacked."""
         with self._readers.snapshot() as db:
             return record.texts_by_id(db, message_ids)
+
+    def mentions(
+        self, conversation_id: int, name: str, before_id: int | None, *, limit: int = 32
+    ) -> list[Mention]:
+        """Return what users and assistants said before a message that holds a string, newest
+        first."""
+        with self._readers.snapshot() as db:
+            return record.mentions(db, conversation_id, name, before_id, limit)
 
     def messages_page(
         self, conversation_id: int, *, after_seq: int = 0, limit: int = 50

@@ -52,9 +52,9 @@ def assembled(engine: Engine, budget: int) -> Assembly | None:
         return None
 
 
-def recount(messages: list[dict[str, Any]]) -> int:
-    total = 0
-    for message in messages:
+def recount(assembly: Assembly) -> int:
+    total = estimate_tokens(assembly.system_prompt_addition or "")
+    for message in assembly.messages:
         face, payload_tokens = model_face(message)
         text = encode_face(face).decode("utf-8", "surrogatepass")
         total += estimate_tokens(text) + payload_tokens
@@ -73,7 +73,7 @@ def test_the_estimate_is_that_of_the_output_and_within_the_budget(
     with engine_with(history) as engine:
         assembly = assembled(engine, budget)
     if assembly is not None:
-        assert assembly.estimated_tokens == recount(assembly.messages)
+        assert assembly.estimated_tokens == recount(assembly)
         assert assembly.estimated_tokens <= budget
 
 
@@ -95,7 +95,7 @@ def test_exchanges_stay_complete_after_compaction(history: History, budget: int)
         assembly = assembled(engine, budget)
     if assembly is not None:
         assert broken_exchanges(assembly.messages) == []
-        assert assembly.estimated_tokens == recount(assembly.messages) <= budget
+        assert assembly.estimated_tokens == recount(assembly) <= budget
 
 
 @given(HISTORIES, BUDGETS)
