@@ -25,6 +25,7 @@ from .report import outcome_of, report
 from .request import AssemblyRequest, Shown
 from .results import Assembly
 from .selection import Choice, choose
+from .stubs import with_stubs
 
 __all__ = ["MIN_BUDGET_TOKENS", "assemble", "check_budget"]
 
@@ -64,12 +65,13 @@ def assemble(
     BudgetTooSmallError
         Not even what must stay, cut down, fits.
     """
+    frontier, stubs = with_stubs(frontier, request, messages)
     unsaved = live_pieces(request, frontier.last_ordinal)
     unsaved_tokens = sum(one.tokens for several in unsaved.values() for one in several)
     hint = recall_hint(frontier, request.available_tokens, request.count_tokens)
     room = request.room_beside(unsaved_tokens + hint.tokens)
     choice = choose(frontier, room, request.rank)
-    pieces = _fetch(messages, store, frontier, choice, request)
+    pieces = _fetch(messages, store, frontier, choice, request, stubs)
     complete = len(choice.indexes) == len(frontier)
     pieces = with_live(pieces, request, unsaved)
     system: list[Piece] = []
@@ -103,6 +105,7 @@ def _fetch(
     frontier: Frontier,
     choice: Choice,
     request: AssemblyRequest,
+    stubs: frozenset[int],
 ) -> list[Piece]:
     """Fetch and render the chosen items, and no others."""
     chosen = np.asarray(choice.indexes, dtype=np.intp)
@@ -110,7 +113,7 @@ def _fetch(
     ordinals: list[int] = frontier.ordinals[chosen].tolist()
     openers: list[int] = frontier.openers[chosen].tolist()
     places = [place for place in zip(ids, ordinals, openers, strict=True) if place[0] >= 0]
-    shown = messages.read(places, request.form)
+    shown = messages.read(places, request.form, stubs)
     names = [frontier.summary_ids[index] for index in choice.indexes]
     summaries = _summaries(store, names)
     newest_opener = frontier.openers[-1:].tolist()
@@ -125,6 +128,7 @@ def _fetch(
             some = [summary_piece(row, ordinal, request.timezone, request.count_tokens)]
         for piece in some:
             piece.essential = bool(pinned) or piece.opener in newest_opener
+            piece.is_stub = message_id in stubs
         pieces += some
     return pieces
 

@@ -45,6 +45,8 @@ class Piece:
         Some call or result in it has no id yet.
     essential
         It must stay, cut if need be: the newest message's exchange and the pinned items.
+    is_stub
+        Large tool results in it are stubs.
     """
 
     ordinal: int
@@ -58,6 +60,7 @@ class Piece:
     unnamed: bool = False
     essential: bool = False
     is_placeholder: bool = False
+    is_stub: bool = False
     cut: bool = False
 
     @property

@@ -6,9 +6,10 @@ read, decoded and counted again. Must not decide which messages are shown.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,11 @@ from .tool_blocks import has_unnamed
 __all__ = ["MessagePieces", "rendered_as"]
 
 _REMEMBERED_BYTES = 32 * 1024 * 1024
+
+# Returns a message with its large tool results as stubs, which name its item id; or itself.
+MakeStub = Callable[[dict[str, Any], str], dict[str, Any]]
+# Message id, form, and whether its large results are stubs.
+_Key = tuple[int, Shape | None, bool]
 
 
 @dataclass(slots=True)
@@ -63,15 +69,21 @@ class MessagePieces:
     Threading: safe to share.
     """
 
-    def __init__(self, store: Store, count_tokens: Callable[[str], int]) -> None:
+    def __init__(
+        self, store: Store, count_tokens: Callable[[str], int], make_stub: MakeStub
+    ) -> None:
         self._store = store
         self._count_tokens = count_tokens
+        self._make_stub = make_stub
         self._lock = threading.Lock()
-        self._rendered: OrderedDict[tuple[int, Shape | None], list[_Rendered]] = OrderedDict()
+        self._rendered: OrderedDict[_Key, list[_Rendered]] = OrderedDict()
         self._bytes = 0
 
     def read(
-        self, places: Iterable[tuple[int, int, int]], form: Shape | None = None
+        self,
+        places: Iterable[tuple[int, int, int]],
+        form: Shape | None = None,
+        stubs: Container[int] = (),
     ) -> dict[int, list[Piece]]:
         """Return pieces by message id, for messages given as (message id, ordinal, opener).
 
@@ -79,26 +91,52 @@ class MessagePieces:
         ----------
         form
             In which they are sent; None: as they came, one piece each.
+        stubs
+            Ids of those whose large tool results are sent as stubs.
 
         Complexity: reads the messages that are not remembered, in one query.
         """
-        wanted = {place[0]: place for place in places}
-        known = self._recall(wanted, form)
+        wanted = {(place[0], form, place[0] in stubs): place for place in places}
+        known = self._recall(wanted)
         pieces = {
-            message_id: [_piece(one, one.message(), *wanted[message_id]) for one in rendered]
-            for message_id, rendered in known.items()
+            key[0]: [_piece(one, one.message(), *wanted[key]) for one in rendered]
+            for key, rendered in known.items()
         }
-        missing = [message_id for message_id in wanted if message_id not in known]
-        fresh: dict[int, list[_Rendered]] = {}
-        for row in self._store.messages(missing) if missing else ():
-            messages = rendered_as(body_of(row.sent), form)
-            fresh[row.message_id] = rendered = self._render(row.sent, messages, form)
-            pieces[row.message_id] = [
-                _piece(one, message, *wanted[row.message_id])
+        for key, rendered, messages in self._read(key for key in wanted if key not in known):
+            pieces[key[0]] = [
+                _piece(one, message, *wanted[key])
                 for one, message in zip(rendered, messages, strict=True)
             ]
-        self._remember(fresh, form)
         return pieces
+
+    def stub_tokens(self, message_ids: Iterable[int], form: Shape | None) -> dict[int, int]:
+        """Return the tokens that messages take with their large tool results as stubs.
+
+        Complexity: reads the messages whose stubs are not remembered, in one query.
+        """
+        wanted: list[_Key] = [(message_id, form, True) for message_id in message_ids]
+        stubs = self._recall(wanted)
+        for key, rendered, _ in self._read(key for key in wanted if key not in stubs):
+            stubs[key] = rendered
+        return {key[0]: sum(one.tokens for one in rendered) for key, rendered in stubs.items()}
+
+    def _read(
+        self, keys: Iterable[_Key]
+    ) -> Iterator[tuple[_Key, list[_Rendered], list[dict[str, Any]]]]:
+        """Yield messages of the record as they are sent, in one query, and remember them."""
+        by_id = {key[0]: key for key in keys}
+        fresh: dict[_Key, list[_Rendered]] = {}
+        for row in self._store.messages(list(by_id)) if by_id else ():
+            key = by_id[row.message_id]
+            _, form, is_stub = key
+            body, sent = body_of(row.sent), row.sent
+            if is_stub:
+                body = self._make_stub(body, f"msg_{row.message_id}")
+                sent = _encoded(body) or json.dumps(body).encode()
+            messages = rendered_as(body, form)
+            fresh[key] = self._render(sent, messages, form)
+            yield key, fresh[key], messages
+        self._remember(fresh)
 
     def _render(
         self, sent: bytes, messages: list[dict[str, Any]], form: Shape | None
@@ -121,22 +159,20 @@ class MessagePieces:
             )
         return rendered
 
-    def _recall(self, message_ids: Iterable[int], form: Shape | None) -> dict[int, list[_Rendered]]:
+    def _recall(self, keys: Iterable[_Key]) -> dict[_Key, list[_Rendered]]:
         with self._lock:
             known = {
-                message_id: rendered
-                for message_id in message_ids
-                if (rendered := self._rendered.get((message_id, form))) is not None
+                key: rendered for key in keys if (rendered := self._rendered.get(key)) is not None
             }
-            for message_id in known:
-                self._rendered.move_to_end((message_id, form))
+            for key in known:
+                self._rendered.move_to_end(key)
         return known
 
-    def _remember(self, fresh: dict[int, list[_Rendered]], form: Shape | None) -> None:
+    def _remember(self, fresh: dict[_Key, list[_Rendered]]) -> None:
         with self._lock:
-            for message_id, rendered in fresh.items():
-                if (message_id, form) not in self._rendered:
-                    self._rendered[message_id, form] = rendered
+            for key, rendered in fresh.items():
+                if key not in self._rendered:
+                    self._rendered[key] = rendered
                     self._bytes += sum(one.size for one in rendered)
             while self._bytes > _REMEMBERED_BYTES:
                 _, oldest = self._rendered.popitem(last=False)

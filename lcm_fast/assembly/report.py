@@ -122,6 +122,7 @@ def _stats(outcome: Outcome, request: AssemblyRequest) -> AssemblyStats:
         live=outcome.live,
         placeholders=sum(piece.is_placeholder for piece in pieces),
         cut=outcome.cut,
+        stubs=sum(piece.is_stub for piece in pieces),
         selection=_selection(outcome),
         reason="; ".join(_reasons(outcome, request)),
     )
@@ -152,6 +153,8 @@ def _reasons(outcome: Outcome, request: AssemblyRequest) -> Iterator[str]:
         yield f"the fresh tail of {wanted} items alone was larger and gave up {yielded}"
     if outcome.cut:
         yield f"{outcome.cut} shown in part, being larger than the room left"
+    if stubs := sum(piece.is_stub for piece in outcome.pieces):
+        yield f"large tool results of {stubs} older ones are stubs"
     if outcome.unsent:
         yield f"{outcome.unsent} of a turn that was cut off held nothing but unanswered calls"
 

@@ -65,6 +65,8 @@ class AssemblyRequest:
         Kept free of the budget for it.
     eviction_step
         Share of the budget that is freed at once when items must be left out.
+    stub_threshold_tokens
+        From how many tokens on tool results before the fresh tail are stubs; None: none are.
     form
         That the messages are sent in; None: each as it came.
     previous
@@ -81,6 +83,7 @@ class AssemblyRequest:
     fresh_tail_count: int
     fresh_tail_max_tokens: int | None
     eviction_step: float
+    stub_threshold_tokens: int | None
     timezone: str
     form: Shape | None
     count_tokens: CountTokens

@@ -31,6 +31,8 @@ class AssemblyStats:
         Messages inserted where the record itself lacks a tool call's partner.
     cut
         Messages shown in part, because they alone are larger than the budget.
+    stubs
+        Messages whose large tool results are shown as stubs.
     selection, reason
         How items were chosen, and in words why.
     """
@@ -43,6 +45,7 @@ class AssemblyStats:
     live: int
     placeholders: int
     cut: int
+    stubs: int
     selection: Selection
     reason: str
 
@@ -92,7 +95,7 @@ class Assembly:
             messages=[],
             estimated_tokens=0,
             token_budget=token_budget,
-            stats=AssemblyStats(0, 0, 0, 0, 0, 0, 0, 0, "full-fit", "no such conversation yet"),
+            stats=AssemblyStats(0, 0, 0, 0, 0, 0, 0, 0, 0, "full-fit", "no such conversation yet"),
             fresh_tail=FreshTail(0, 0),
             prefix=Prefix("", 0),
         )

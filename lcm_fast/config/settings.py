@@ -101,6 +101,7 @@ class Config:
     compact_until_under_deadline_ms: int = _default("compactUntilUnderDeadlineMs")
     max_assembly_token_budget: int | None = _default("maxAssemblyTokenBudget")
     prompt_aware_eviction: bool = _default("promptAwareEviction")
+    stub_large_tool_payloads: bool = _default("stubLargeToolPayloads")
     eviction_step: float = _default("evictionStep")
     token_counter: str = _default("tokenCounter")
     token_vocabulary_dir: Path | None = None

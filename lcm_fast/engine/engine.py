@@ -37,7 +37,7 @@ from ..compaction.usage import observed_prompt_tokens
 from ..config import Config, system_zone
 from ..counting import Counter, given_counter
 from ..errors import ConfigError
-from ..ingest import address, recognise_live
+from ..ingest import address, recognise_live, stub_form
 from ..mapping import MapResult
 from ..store import NO_FACTS, Address, CallFacts, Conversation, Frontier, Store
 from ..summarize.backends import as_backend
@@ -54,6 +54,8 @@ __all__ = ["Engine"]
 _REMEMBERED_FRONTIERS = 64
 _REMEMBERED_ASSEMBLIES = 100
 _RELIEF_MS = 5_000
+# A result is large for a stub at a tenth of what is large for a file.
+_STUBS_TO_FILES = 10
 
 
 class Engine(Intake):
@@ -96,7 +98,11 @@ class Engine(Intake):
             monotonic=monotonic,
         )
         super().__init__(store, config, upkeep, count_tokens, now or _utc_now)
-        self._pieces = MessagePieces(store, count_tokens)
+        self._stub_threshold = config.large_file_threshold_tokens // _STUBS_TO_FILES
+        make_stub = partial(
+            stub_form, threshold_tokens=self._stub_threshold, count_tokens=count_tokens
+        )
+        self._pieces = MessagePieces(store, count_tokens, make_stub)
         self._relevance = Relevance(store)
         self._assemblies: RecentlyUsed[Shown] = RecentlyUsed(_REMEMBERED_ASSEMBLIES)
         self._worker: MaintenanceWorker | None = None
@@ -214,6 +220,9 @@ class Engine(Intake):
             fresh_tail_count=self.config.fresh_tail_count,
             fresh_tail_max_tokens=self.config.fresh_tail_max_tokens,
             eviction_step=self.config.eviction_step,
+            stub_threshold_tokens=(
+                self._stub_threshold if self.config.stub_large_tool_payloads else None
+            ),
             timezone=self.timezone,
             form=format,
             count_tokens=self._count_tokens,

@@ -6,6 +6,7 @@ from .batch import admit_batch, commit_turn, ingest_batch
 from .file_reading import FileDescription, describe_file
 from .live import recognise_live
 from .normalise import message_from_entry, message_from_object
+from .payloads import stub_form
 from .results import BootstrapResult, CommitResult, IngestResult
 from .services import Services, services_of
 from .session_file import ingest_transcript
@@ -33,4 +34,5 @@ __all__ = [
     "recognise_live",
     "services_of",
     "sessions_in",
+    "stub_form",
 ]

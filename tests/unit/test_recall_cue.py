@@ -124,6 +124,7 @@ def looked_up(prompt: str) -> list[str]:
         fresh_tail_count=64,
         fresh_tail_max_tokens=None,
         eviction_step=0.1,
+        stub_threshold_tokens=None,
         timezone="UTC",
         form=None,
         count_tokens=len,

@@ -8,5 +8,6 @@ storage 2.9; design: architecture, section 4).
 from .payload import Payload
 from .references import reference_id, reference_ids
 from .shown import ShownForm, shown_form
+from .stubs import stub_form
 
-__all__ = ["Payload", "ShownForm", "reference_id", "reference_ids", "shown_form"]
+__all__ = ["Payload", "ShownForm", "reference_id", "reference_ids", "shown_form", "stub_form"]

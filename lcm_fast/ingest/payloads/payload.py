@@ -22,7 +22,14 @@ from .references import (
     tool_reference,
 )
 
-__all__ = ["Payload", "file_payload", "image_payload", "raw_payload", "tool_payload"]
+__all__ = [
+    "Payload",
+    "explored_result",
+    "file_payload",
+    "image_payload",
+    "raw_payload",
+    "tool_payload",
+]
 
 _UNNAMED_TOOL = "tool-result"
 _RAW_REASON = "large_raw_message"
@@ -125,6 +132,12 @@ def tool_payload(
         tool_name=tool_name,
         call_id=call_id,
     )
+
+
+def explored_result(text: str, tool_name: str | None) -> tuple[str, int, str]:
+    """Return of a tool's result the tool's name, the size in bytes, and what it holds."""
+    name = safe_name(tool_name) or _UNNAMED_TOOL
+    return name, len(_utf8(text)), explore(text, f"{name}.txt", "text/plain")
 
 
 def raw_payload(text: str, role: Role, summaries: Mapping[str, str], *, is_json: bool) -> Payload:

@@ -16,6 +16,7 @@ __all__ = [
     "reference_ids",
     "safe_mime_type",
     "safe_name",
+    "stub_text",
     "tool_reference",
 ]
 
@@ -55,6 +56,12 @@ def tool_reference(
     if is_truncated_at_source:
         fields += " | truncated at source"
     return _reference("Tool Output", file_id, fields, summary, "output")
+
+
+def stub_text(item_id: str, tool_name: str, byte_size: int, summary: str) -> str:
+    """Return the text that stands for a tool's result that only its message holds."""
+    fields = f"tool={tool_name} | {byte_size:,} bytes"
+    return _described("Tool Output", item_id, fields, summary, f"{item_id} has the whole output.")
 
 
 def raw_reference(file_id: str, role: str, reason: str, byte_size: int, summary: str) -> str:
@@ -128,9 +135,13 @@ _NOUNS = ("file", "output", "payload")
 
 
 def _reference(title: str, file_id: str, fields: str, summary: str, noun: str) -> str:
+    return _described(title, file_id, fields, summary, _read_back(file_id, noun))
+
+
+def _described(title: str, item_id: str, fields: str, summary: str, last_line: str) -> str:
     summary = summary if summary.strip() else "(no summary available)"
-    header = f"[LCM {title}: {file_id} | {fields}]"
-    return f"{header}\n\nExploration Summary:\n{summary}\n\n{_read_back(file_id, noun)}"
+    header = f"[LCM {title}: {item_id} | {fields}]"
+    return f"{header}\n\nExploration Summary:\n{summary}\n\n{last_line}"
 
 
 def _read_back(file_id: str, noun: str) -> str:

@@ -107,7 +107,9 @@ def shown_form(
     role = shapes.role_of(body)
     if role is None or not _may_hold_payload(body, threshold):
         return ShownForm(body, ())
-    view = _View(role, threshold, count_tokens, replace_images, tool_names or {}, summaries or {})
+    view = MessageView(
+        role, threshold, count_tokens, replace_images, tool_names or {}, summaries or {}
+    )
     shown = view.message(body)
     return ShownForm(shown, tuple(view.payloads.values()))
 
@@ -135,14 +137,14 @@ def _may_hold_payload(body: Mapping[str, Any], threshold: int) -> bool:
     return False
 
 
-class _Owner(NamedTuple):
+class Owner(NamedTuple):
     """The tool call that a result answers, as far as it says."""
 
     tool_name: str | None
     call_id: str | None
 
 
-class _View:
+class MessageView:
     """Makes the shown form of one message, and collects its payloads on the way."""
 
     def __init__(
@@ -169,7 +171,7 @@ class _View:
         if body.get("type") in CALL_TYPES + REASONING_TYPES:
             return body
         if "command" in body and "content" not in body:
-            return self._with_results(body, _Owner(_BASH, None))
+            return self._with_results(body, Owner(_BASH, None))
         if self._role == "tool":
             return self._with_results(body, self._owner_of(body))
         content = body.get("content")
@@ -197,7 +199,7 @@ class _View:
         if kind in PICTURE_TYPES:
             return self._picture_block(block, self._role)
         if kind in RESULT_TYPES:
-            return self._result_block(block, _Owner(None, None), 0)
+            return self._result_block(block, Owner(None, None), 0)
         text = _text_of(block)
         if text is not None:
             self._attached_name = attached_name(text) or self._attached_name
@@ -254,7 +256,7 @@ class _View:
         payload = raw_payload(text, self._role, self._summaries, is_json=is_json)
         return self._add(payload).reference
 
-    def _with_results(self, body: dict[str, Any], owner: _Owner) -> dict[str, Any]:
+    def _with_results(self, body: dict[str, Any], owner: Owner) -> dict[str, Any]:
         """Return a tool's message with its large results replaced."""
         if _is_recall(owner):
             return body
@@ -263,7 +265,7 @@ class _View:
         }
         return {**body, **shown} if any(shown[key] is not body[key] for key in shown) else body
 
-    def _result(self, value: Any, owner: _Owner, depth: int) -> Any:
+    def _result(self, value: Any, owner: Owner, depth: int) -> Any:
         """Return the shown form of a result: a text, blocks, or any JSON."""
         if isinstance(value, str):
             return self._result_text(value, owner)
@@ -275,7 +277,7 @@ class _View:
             return value if shown is text else shown
         return value
 
-    def _result_text(self, text: str, owner: _Owner) -> str:
+    def _result_text(self, text: str, owner: Owner) -> str:
         picture = self._inline_picture(text, "tool")
         if picture is not None:
             return picture
@@ -284,7 +286,7 @@ class _View:
         payload = tool_payload(text, owner.tool_name, owner.call_id, self._summaries)
         return self._add(payload).reference
 
-    def _result_blocks(self, blocks: list[Any], owner: _Owner, depth: int) -> list[Any]:
+    def _result_blocks(self, blocks: list[Any], owner: Owner, depth: int) -> list[Any]:
         """Return blocks with each large text replaced, and the small ones when together large."""
         shown = [self._result_block(block, owner, depth) for block in blocks]
         small = [
@@ -298,7 +300,7 @@ class _View:
             return _put_in_place(shown, small, _with_text(small[0], reference))
         return shown if _differ(shown, blocks) else blocks
 
-    def _result_block(self, block: Any, owner: _Owner, depth: int) -> Any:
+    def _result_block(self, block: Any, owner: Owner, depth: int) -> Any:
         if isinstance(block, str):
             return self._result_text(block, owner)
         if not isinstance(block, dict) or depth > _MAX_DEPTH:
@@ -314,9 +316,9 @@ class _View:
             return self._nested_result(block, owner, depth)
         return block
 
-    def _nested_result(self, block: dict[str, Any], owner: _Owner, depth: int) -> dict[str, Any]:
+    def _nested_result(self, block: dict[str, Any], owner: Owner, depth: int) -> dict[str, Any]:
         own = self._owner_of(block)
-        owner = _Owner(own.tool_name or owner.tool_name, own.call_id or owner.call_id)
+        owner = Owner(own.tool_name or owner.tool_name, own.call_id or owner.call_id)
         if _is_recall(owner):
             return block
         for key in ("text", "output", "content"):
@@ -326,10 +328,10 @@ class _View:
                 return block if shown is value else {**block, key: shown}
         return block
 
-    def _owner_of(self, carrier: Mapping[str, Any]) -> _Owner:
+    def _owner_of(self, carrier: Mapping[str, Any]) -> Owner:
         call_id = text_at(carrier, *shapes.CALL_ID_KEYS, "id")
         name = shapes.tool_name_of(carrier)
-        return _Owner(name or (self._tool_names.get(call_id) if call_id else None), call_id)
+        return Owner(name or (self._tool_names.get(call_id) if call_id else None), call_id)
 
     def _picture_block(self, block: dict[str, Any], role: Role) -> dict[str, Any]:
         picture = picture_of_block(block)
@@ -367,7 +369,7 @@ class _View:
         )
 
 
-def _is_recall(owner: _Owner) -> bool:
+def _is_recall(owner: Owner) -> bool:
     """Tell whether a result is what a recall tool read back: that must stay readable.
 
     Hosts put the name of a server before the tool's, as in ``mcp__memory__lcm_describe``.
