@@ -24,6 +24,19 @@ def test_assemble_prints_the_messages_within_the_budget(memory: Command) -> None
     assert found["messages"][-1]["content"] == talk(200)[-1]["content"]
 
 
+def test_assemble_sends_the_messages_in_the_form_asked_for(memory: Command) -> None:
+    words = ("assemble", "--session-key", "long", "--budget", 2000, "--json", "--format")
+    newest = json.loads(memory(*words, "anthropic").stdout)["messages"][-1]
+    assert newest["content"] == [{"type": "text", "text": talk(200)[-1]["content"]}]
+
+
+def test_assemble_names_the_forms_when_there_is_none_such(memory: Command) -> None:
+    result = memory("assemble", "--session-key", "long", "--budget", 2000, "--format", "toml")
+    assert result.exit_code == 2
+    assert "openclaw" in result.stderr
+    assert "responses" in result.stderr
+
+
 def test_assemble_finds_a_conversation_by_its_session_id(memory: Command) -> None:
     assert memory("assemble", "--session-id", "id-of-long", "--budget", 2000).exit_code == 0
 

@@ -11,6 +11,8 @@ import click
 from ...ingest.normalise import iso_time
 from ...summarize.timestamps import format_time
 from ...transcripts import shapes
+from ...transcripts.forms import FORMS
+from ...types import Shape
 from .invocation import (
     Invocation,
     budget_option,
@@ -40,6 +42,12 @@ _LINES_SHOWN = 6
 @conversation_options
 @budget_option(required=True)
 @click.option("--prompt", metavar="TEXT", help="The next message; room for it is kept free.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    help="The form of the messages; default: as they came.",
+)
 @click.option("--diagnose", is_flag=True, help="Also tell what fills the context.")
 @click.option(
     "--out",
@@ -56,6 +64,7 @@ def assemble(
     session_id: str | None,
     budget: int,
     prompt: str | None,
+    form: Shape | None,
     diagnose: bool,
     out: Path | None,
 ) -> None:
@@ -69,6 +78,7 @@ def assemble(
             session_id=session_id,
             token_budget=budget,
             prompt=prompt,
+            format=form,
             diagnostics=diagnose,
         )
         zone = engine.timezone
