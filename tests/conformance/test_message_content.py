@@ -9,6 +9,7 @@ import pytest
 from lcm_fast.ingest import message_from_entry
 from lcm_fast.kernels import estimate_tokens
 from lcm_fast.transcripts import shapes
+from lcm_fast.transcripts.picture_tokens import MOST_TOKENS
 from lcm_fast.types import SessionEntry
 
 SECRET = {"type": "thinking", "thinking": "secret", "thinkingSignature": "sig"}
@@ -106,13 +107,13 @@ ON_PURPOSE = {
         Golden(user(None), "", 16),
         Golden({}, "", 0),
     ),
-    "the base64 of a picture is no text": (
+    "the base64 of a picture is no text, and one of unknown size costs as much as the largest": (
         Golden(user([PICTURE]), "AAAA", 14),
-        Golden({}, "", 14),
+        Golden({}, "", 14 + MOST_TOKENS),
     ),
-    "the base64 of a picture is no text beside text either": (
+    "the same holds for a picture beside text": (
         Golden(user([text("see"), PICTURE]), "see\nAAAA", 21),
-        Golden({}, "see", 21),
+        Golden({}, "see", 21 + MOST_TOKENS),
     ),
     "a bare string in a list is counted as it stands, not wrapped in host metadata": (
         Golden(assistant(["plain", text("x")]), "plain\nx", 32),
