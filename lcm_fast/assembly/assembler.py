@@ -86,8 +86,18 @@ def assemble(
     cue = recall_cue(sent, request, left, partial(store.mentions, conversation_id))
     if cue is not None:
         sent.insert(*cue)
-    shown = Shown([one.digest for one in sent], [one.ordinal for one in outcome.pieces])
+    shown = Shown(
+        digests=[one.digest for one in sent],
+        ordinals=[one.ordinal for one in outcome.pieces],
+        stored_tokens=hint.tokens + _stored_tokens([*system, *sent], frontier),
+    )
     return report(conversation_id, outcome, request, system, sent, hint), shown
+
+
+def _stored_tokens(pieces: list[Piece], frontier: Frontier) -> int:
+    """Return the tokens of the pieces that the record holds."""
+    last = frontier.last_ordinal
+    return sum(piece.tokens for piece in pieces if piece.ordinal <= last)
 
 
 def _fitted_beside(system: list[Piece], request: AssemblyRequest) -> int:

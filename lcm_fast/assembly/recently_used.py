@@ -28,6 +28,11 @@ class RecentlyUsed(Generic[T]):
         with self._lock:
             return self._values.get(key)
 
+    def take(self, key: Hashable, /) -> T | None:
+        """Return what is kept under a key, and keep it no longer."""
+        with self._lock:
+            return self._values.pop(key, None)
+
     def put(self, key: Hashable, value: T) -> None:
         """Keep a value in the place of the one before."""
         with self._lock:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..store import MESSAGE, Frontier
+from ..store import MESSAGE, Frontier, in_model_tokens
 from .pieces import Piece
 from .recall_hint import RecallHint
 from .request import AssemblyRequest
@@ -86,18 +86,22 @@ def report(
     hint
         For the system prompt.
     """
-    tail = _tail(outcome)
+    tail, ratio = _tail(outcome), request.token_ratio
+    tokens = sum(piece.tokens for piece in (*system, *sent)) + hint.tokens
     return Assembly(
         messages=[piece.message for piece in sent],
         system="\n\n".join(piece.message["content"] for piece in system) or None,
         system_prompt_addition=hint.text,
-        estimated_tokens=sum(piece.tokens for piece in (*system, *sent)) + hint.tokens,
+        estimated_tokens=in_model_tokens(tokens, ratio),
         token_budget=request.budget_tokens,
+        token_ratio=ratio,
         stats=_stats(outcome, request),
-        fresh_tail=FreshTail(len(tail), sum(piece.tokens for piece in tail)),
+        fresh_tail=FreshTail(
+            len(tail), in_model_tokens(sum(piece.tokens for piece in tail), ratio)
+        ),
         prefix=Prefix(
             _fingerprint(conversation_id, outcome.frontier),
-            _stable_tokens(sent, request.previous.digests),
+            in_model_tokens(_stable_tokens(sent, request.previous.digests), ratio),
         ),
     )
 
@@ -137,9 +141,10 @@ def _selection(outcome: Outcome) -> Selection:
 def _reasons(outcome: Outcome, request: AssemblyRequest) -> Iterator[str]:
     """Say in words what was chosen and why."""
     total, choice = len(outcome.frontier), outcome.choice
-    room = f"{request.available_tokens:,} tokens"
-    if request.prompt_tokens:
-        room += f" ({request.prompt_tokens:,} more are kept free for the prompt)"
+    prompt_tokens = in_model_tokens(request.prompt_tokens, request.token_ratio)
+    room = f"{request.budget_tokens - prompt_tokens:,} tokens"
+    if prompt_tokens:
+        room += f" ({prompt_tokens:,} more are kept free for the prompt)"
     if outcome.dropped:
         kept = "those nearest to the prompt" if choice.is_ranked else "the newest"
         yield f"{total - outcome.dropped} of {total} items fit into {room}; {kept} were kept"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..store import in_stored_tokens
 from ..transcripts import shapes
 from ..types import Shape
 from .selection import Ranking, Room
@@ -42,10 +43,21 @@ NOTHING_LIVE = LiveMessages()
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What an assembly showed: digests of its messages, and ordinals of their context items."""
+    """What an assembly showed.
+
+    Attributes
+    ----------
+    digests
+        Of its messages.
+    ordinals
+        Of their context items.
+    stored_tokens
+        Of what was stored of it, not of what only the host had.
+    """
 
     digests: Sequence[int] = ()
     ordinals: Sequence[int] = ()
+    stored_tokens: int = 0
 
 
 NOTHING_SHOWN = Shown()
@@ -58,7 +70,9 @@ class AssemblyRequest:
     Attributes
     ----------
     budget_tokens
-        Size of the whole output.
+        Size of the whole output, in tokens of the model.
+    token_ratio
+        Tokens the model makes of one of ours; all that follows is in ours.
     prompt
         What will follow the output; None: nothing will.
     prompt_tokens
@@ -87,20 +101,25 @@ class AssemblyRequest:
     timezone: str
     form: Shape | None
     count_tokens: CountTokens
+    token_ratio: float = 1.0
     previous: Shown = NOTHING_SHOWN
     live: LiveMessages = NOTHING_LIVE
     rank: Callable[[], Ranking] | None = None
 
     @property
+    def _budget(self) -> int:
+        return in_stored_tokens(self.budget_tokens, self.token_ratio)
+
+    @property
     def available_tokens(self) -> int:
         """Tokens the output may take."""
-        return self.budget_tokens - self.prompt_tokens
+        return self._budget - self.prompt_tokens
 
     def room_beside(self, tokens: int) -> Room:
         """Return what selection may fill when so much is taken."""
         return Room(
             budget_tokens=max(0, self.available_tokens - tokens),
-            step_tokens=int(self.eviction_step * self.budget_tokens),
+            step_tokens=int(self.eviction_step * self._budget),
             fresh_tail_count=self.fresh_tail_count,
             fresh_tail_max_tokens=self.fresh_tail_max_tokens,
         )

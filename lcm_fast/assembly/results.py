@@ -74,6 +74,7 @@ class Prefix:
 class Assembly:
     """The context for one model call, in the shape the messages came in or the form asked for.
 
+    All tokens are the model's: ours times `token_ratio`, which is 1 until its counts are known.
     `system` holds the conversation's system messages where the form has no role for them;
     `diagnostics` is there when it was asked for.
     """
@@ -84,6 +85,7 @@ class Assembly:
     stats: AssemblyStats
     fresh_tail: FreshTail
     prefix: Prefix
+    token_ratio: float = 1.0
     system: str | None = None
     system_prompt_addition: str | None = None
     diagnostics: Diagnostics | None = None

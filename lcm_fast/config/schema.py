@@ -153,6 +153,7 @@ _ACTIVE = (
     _number("evictionStep", 0.1, 0, 0.5, "Fraction of the budget freed at once when items go."),
     _choice("tokenCounter", _COUNTERS, "What counts tokens; auto is o200k_base if it can be."),
     Key("tokenVocabularyDir", "path", None, "Where o200k_base.tiktoken and others are looked for."),
+    _on_off("usageCalibration", True, "Whether reported prompt tokens correct counts, by model."),
     _text("customInstructions", "Text added to every summarisation prompt."),
     _number(
         "summaryMaxOverageFactor", 3.0, 1, None, "Multiple of its target at which a summary is cut."

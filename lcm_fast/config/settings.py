@@ -105,6 +105,7 @@ class Config:
     eviction_step: float = _default("evictionStep")
     token_counter: str = _default("tokenCounter")
     token_vocabulary_dir: Path | None = None
+    usage_calibration: bool = _default("usageCalibration")
     summary_max_overage_factor: float = _default("summaryMaxOverageFactor")
     fallback_max_tokens: int = _default("fallbackMaxTokens")
     context_threshold_overrides: tuple[ThresholdRule, ...] = _default("contextThresholdOverrides")

@@ -13,38 +13,23 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from threading import Event
 from types import TracebackType
 from typing import Any
 
-from ..assembly import (
-    NOTHING_LIVE,
-    NOTHING_SHOWN,
-    Assembly,
-    AssemblyRequest,
-    LiveMessages,
-    MessagePieces,
-    Relevance,
-    Shown,
-    assemble,
-    check_budget,
-    diagnose,
-)
+from ..assembly import check_budget
 from ..assembly.recently_used import RecentlyUsed
 from ..compaction import CompactionPlan, CompactionResult
 from ..compaction.usage import observed_prompt_tokens
 from ..config import Config, system_zone
 from ..counting import Counter, given_counter
 from ..errors import ConfigError
-from ..ingest import address, recognise_live, stub_form
+from ..ingest import address
 from ..mapping import MapResult
-from ..store import NO_FACTS, Address, CallFacts, Conversation, Frontier, Store
+from ..store import NO_FACTS, Address, CallFacts, Frontier, Store
 from ..summarize.backends import as_backend
-from ..transcripts.forms import FORMS
-from ..types import Shape
+from .assembling import Assembling
 from .batches import Batches
-from .intake import Intake
 from .results import MaintenanceResult
 from .upkeep import Order, Upkeep
 from .worker import MaintenanceWorker
@@ -52,13 +37,9 @@ from .worker import MaintenanceWorker
 __all__ = ["Engine"]
 
 _REMEMBERED_FRONTIERS = 64
-_REMEMBERED_ASSEMBLIES = 100
-_RELIEF_MS = 5_000
-# A result is large for a stub at a tenth of what is large for a file.
-_STUBS_TO_FILES = 10
 
 
-class Engine(Intake):
+class Engine(Assembling):
     """A memory of conversations. Made by `open_engine`; a context manager that closes itself.
 
     Attributes
@@ -86,25 +67,19 @@ class Engine(Intake):
     ) -> None:
         self.token_counter = counter or given_counter(count_tokens)
         self.timezone = config.timezone or system_zone()
-        self._frontiers: RecentlyUsed[Frontier] = RecentlyUsed(_REMEMBERED_FRONTIERS)
+        frontiers: RecentlyUsed[Frontier] = RecentlyUsed(_REMEMBERED_FRONTIERS)
         upkeep = Upkeep(
             store=store,
             config=config,
             backend=as_backend(summarizer, timeout_s=config.summary_timeout_ms / 1000),
-            frontiers=self._frontiers,
+            frontiers=frontiers,
             timezone=self.timezone,
             count_tokens=count_tokens,
+            counter=self.token_counter.name if config.usage_calibration else None,
             now=now or _utc_now,
             monotonic=monotonic,
         )
         super().__init__(store, config, upkeep, count_tokens, now or _utc_now)
-        self._stub_threshold = config.large_file_threshold_tokens // _STUBS_TO_FILES
-        make_stub = partial(
-            stub_form, threshold_tokens=self._stub_threshold, count_tokens=count_tokens
-        )
-        self._pieces = MessagePieces(store, count_tokens, make_stub)
-        self._relevance = Relevance(store)
-        self._assemblies: RecentlyUsed[Shown] = RecentlyUsed(_REMEMBERED_ASSEMBLIES)
         self._worker: MaintenanceWorker | None = None
         self._batches = Batches(
             store=store,
@@ -149,108 +124,6 @@ class Engine(Intake):
         if self._worker is None:
             self._worker = MaintenanceWorker(lambda stopped: self.maintain(cancel=stopped))
             self.upkeep.wake = self._worker.wake
-
-    def assemble(
-        self,
-        *,
-        session_key: str | None = None,
-        session_id: str | None = None,
-        token_budget: int,
-        prompt: str | None = None,
-        live_messages: Iterable[Any] | None = None,
-        format: Shape | None = None,
-        diagnostics: bool = False,
-        deadline_ms: int = _RELIEF_MS,
-    ) -> Assembly:
-        """Return the context for the next model call, within `token_budget`.
-
-        Parameters
-        ----------
-        token_budget
-            Tokens of the whole output, at least 256; ``maxAssemblyTokenBudget`` caps it.
-        prompt
-            The user's next message, when it is sent after this context: room for it is kept free.
-            With ``promptAwareEviction`` it decides which older items are shown; without it, what
-            the user said last does.
-        live_messages
-            What the host holds of the conversation. Those that are not stored yet are shown as
-            well, in their place; none is stored.
-        format
-            The form of the messages: ``"openclaw"``, ``"openai"`` (chat completions),
-            ``"responses"`` or ``"anthropic"``. Default: each as it came.
-        diagnostics
-            Also tell what fills the context: the largest items, and messages that say the same.
-        deadline_ms
-            How long a conversation that is in compaction debt and does not fit may be compacted
-            first; after it, what fits is returned, and the compaction goes on behind.
-
-        Raises
-        ------
-        BudgetTooSmallError
-            Below 256, or not even what must stay fits with its texts cut away.
-        ConfigError
-            There is no such format.
-        MessageError
-            Naming index and field of a malformed live message.
-
-        Complexity: linear in the frontier, in kernels; rows are read for what is chosen.
-        """
-        self._check_enabled()
-        if format is not None and format not in FORMS:
-            raise ConfigError(f"format is {format!r}", hint=f"one of: {', '.join(FORMS)}")
-        budget = self._capped(token_budget)
-        prompt_tokens = self._count_tokens(prompt) if prompt else 0
-        check_budget(budget, prompt_tokens)
-        place = address(session_key, session_id)
-        self._budgets.put(place, token_budget)
-        conversation, frontier = self._frontier(place, budget, deadline_ms)
-        live = NOTHING_LIVE
-        if live_messages is not None:
-            live = LiveMessages(*recognise_live(self._ingest, live_messages, conversation))
-        if conversation is None and not live.bodies:
-            return Assembly.nothing(budget)
-        number = conversation.conversation_id if conversation is not None else 0
-        previous = self._assemblies.get(number) or NOTHING_SHOWN
-        asked = prompt or live.newest_prompt
-        rank = partial(self._relevance.rank, number, frontier, asked, previous.ordinals)
-        request = AssemblyRequest(
-            budget_tokens=budget,
-            prompt=prompt or None,
-            prompt_tokens=prompt_tokens,
-            fresh_tail_count=self.config.fresh_tail_count,
-            fresh_tail_max_tokens=self.config.fresh_tail_max_tokens,
-            eviction_step=self.config.eviction_step,
-            stub_threshold_tokens=(
-                self._stub_threshold if self.config.stub_large_tool_payloads else None
-            ),
-            timezone=self.timezone,
-            form=format,
-            count_tokens=self._count_tokens,
-            previous=previous,
-            rank=rank if self.config.prompt_aware_eviction else None,
-            live=live,
-        )
-        assembly, shown = assemble(self.store, self._pieces, number, frontier, request)
-        if conversation is not None:
-            self._assemblies.put(number, shown)
-        if diagnostics:
-            found = diagnose(self._pieces, frontier, shown.ordinals)
-            assembly = replace(assembly, diagnostics=found)
-        return assembly
-
-    def _frontier(
-        self, place: Address, budget: int, deadline_ms: int
-    ) -> tuple[Conversation | None, Frontier]:
-        """Return a conversation's frontier, compacted first where it is in debt and too large."""
-        found = self.store.frontier(place, self._frontiers)
-        if found is None:
-            return None, Frontier.empty(0)
-        if found[0].frontier_tokens > budget and self.upkeep.relieve(
-            found[0], budget, deadline_ms / 1000
-        ):
-            found = self.store.frontier(place, self._frontiers) or found
-        self._frontiers.put(found[0].conversation_id, found[1])
-        return found
 
     def compact(
         self,

@@ -27,7 +27,7 @@ from ..ingest import (
     SessionPolicy,
     address,
 )
-from ..store import NO_FACTS, Address, CallFacts, PayloadFolder, QuarantinedBatch, Store
+from ..store import NO_FACTS, Address, CallFacts, PayloadFolder, QuarantinedBatch, SentPrompt, Store
 from ..transcripts import AnyTranscript
 from .record_access import RecordAccess
 from .results import TurnResult
@@ -39,6 +39,7 @@ _LOG = logging.getLogger(__name__)
 
 DEFAULT_TOKEN_BUDGET = 128_000
 _REMEMBERED_BUDGETS = 1024
+_REMEMBERED_PROMPTS = 1024
 
 
 class Intake(RecordAccess):
@@ -66,6 +67,7 @@ class Intake(RecordAccess):
         )
         self._budgets: RecentlyUsed[int] = RecentlyUsed(_REMEMBERED_BUDGETS)
         self._services_by_budget: RecentlyUsed[Services] = RecentlyUsed(_REMEMBERED_BUDGETS)
+        self._sent: RecentlyUsed[SentPrompt] = RecentlyUsed(_REMEMBERED_PROMPTS)
         self._has_warned_of_budget = False
 
     def ingest(
@@ -161,7 +163,7 @@ class Intake(RecordAccess):
         reason = self._sessions.why_not_stored(place.session_key, place.session_id)
         if reason is not None:
             return CommitResult(status="skipped", advancement_key=advancement_key, reason=reason)
-        facts = CallFacts(observed_prompt_tokens(usage), model, provider, context_window)
+        facts = self._facts(place, usage, model, provider, context_window)
         services = self._in_debt_above(place, token_budget, facts)
         result = ingest.commit_turn(services, advancement_key, messages, place)
         self._see_to_turn(result)
@@ -246,8 +248,9 @@ class Intake(RecordAccess):
         session_file
             As for `bootstrap`.
         usage
-            What the provider counted for the call, or its prompt tokens: they count where they are
-            more than what is stored.
+            What the provider counted for the last call of the turn, or its prompt tokens: they
+            count where they are more than what is stored. With ``usageCalibration``, and where
+            this engine assembled the prompt, they also teach how the model counts.
         model, provider, context_window
             Of the call; ``contextThresholdOverrides`` are chosen by them.
 
@@ -267,7 +270,7 @@ class Intake(RecordAccess):
         if token_budget is None and not self._has_warned_of_budget:
             self._has_warned_of_budget = True
             _LOG.warning("turn without token_budget: %d is assumed", DEFAULT_TOKEN_BUDGET)
-        facts = CallFacts(observed_prompt_tokens(usage), model, provider, context_window)
+        facts = self._facts(place, usage, model, provider, context_window)
         batch = ingest.ingest_batch(
             self._in_debt_above(place, token_budget, facts),
             messages,
@@ -393,6 +396,21 @@ class Intake(RecordAccess):
                 hint="set enabled to true",
             )
 
+    def _facts(
+        self,
+        place: Address,
+        usage: Mapping[str, Any] | int | None,
+        model: str | None,
+        provider: str | None,
+        context_window: int | None,
+    ) -> CallFacts:
+        """Return what the host tells of a call, with the prompt that was assembled for it."""
+        sent = self._sent.take(place.identity)
+        observed = observed_prompt_tokens(usage)
+        if observed is None:
+            sent = None
+        return CallFacts(observed, model, provider, context_window, sent)
+
     def _in_debt_above(
         self, place: Address, token_budget: int | None, facts: CallFacts = NO_FACTS
     ) -> Services:
@@ -411,8 +429,10 @@ class Intake(RecordAccess):
     def _budget_for(self, place: Address, token_budget: int | None) -> int:
         """Return the token budget of a call, and remember it for those that have none."""
         if token_budget is not None:
-            self._budgets.put(place, token_budget)
-        return self._capped(token_budget or self._budgets.get(place) or DEFAULT_TOKEN_BUDGET)
+            self._budgets.put(place.identity, token_budget)
+        return self._capped(
+            token_budget or self._budgets.get(place.identity) or DEFAULT_TOKEN_BUDGET
+        )
 
     def _see_to_turn(self, result: IngestResult) -> CompactionResult | None:
         """Compact what a turn left over its threshold, or see that it will be."""

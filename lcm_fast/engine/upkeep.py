@@ -10,7 +10,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .. import compaction
 from ..assembly.pieces import summary_tokens
@@ -40,6 +40,8 @@ from ..store import (
     DebtTerms,
     Settlement,
     Store,
+    in_model_tokens,
+    in_stored_tokens,
     owner_name,
 )
 from ..summarize.backends import Backend
@@ -60,7 +62,7 @@ class Order:
     Attributes
     ----------
     token_budget
-        The context window to fit, in tokens.
+        The context window to fit, in tokens of the model.
     to_budget
         Fit the budget itself, not the threshold.
     facts
@@ -77,6 +79,17 @@ class Order:
     progress: Callable[[str], None] = lambda line: None
     is_cancelled: Callable[[], bool] = lambda: False
 
+    def in_stored_tokens(self, ratio: float) -> Order:
+        """Return the order in our tokens, of one of which the model makes `ratio`."""
+        observed = self.facts.observed_tokens
+        if observed is not None:
+            observed = in_stored_tokens(observed, ratio)
+        return replace(
+            self,
+            token_budget=in_stored_tokens(self.token_budget, ratio),
+            facts=replace(self.facts, observed_tokens=observed),
+        )
+
 
 @dataclass(slots=True)
 class Upkeep:
@@ -84,6 +97,8 @@ class Upkeep:
 
     Attributes
     ----------
+    counter
+        Counts what is stored; None: its counts stand for every model's.
     wake
         Called when a debt was written, for whoever drains debts in the background.
 
@@ -96,6 +111,7 @@ class Upkeep:
     frontiers: Frontiers
     timezone: str
     count_tokens: Callable[[str], int]
+    counter: str | None
     now: Callable[[], str]
     monotonic: Callable[[], float]
     wake: Callable[[], None] = lambda: None
@@ -111,10 +127,17 @@ class Upkeep:
             token_budget=token_budget,
             context_threshold=threshold.fraction,
             threshold_source=threshold.source,
+            counter=self.counter,
             fresh_tail_count=threshold.fresh_tail_count,
             leaf_chunk_tokens=threshold.leaf_chunk_tokens,
             facts=facts,
         )
+
+    def token_ratio(self, conversation_id: int, model: str | None = None) -> float:
+        """Return how many tokens a model, else that of the last call, makes of one of ours."""
+        if self.counter is None:
+            return 1.0
+        return self.store.token_ratio(conversation_id, self.counter, model)
 
     def limit_tokens(self, session_key: str | None, order: Order) -> int:
         """Return what a context is to take at most after an order."""
@@ -125,8 +148,9 @@ class Upkeep:
     def compact(self, conversation: Conversation, order: Order) -> CompactionResult:
         """Compact a conversation because somebody asks for it."""
         number = conversation.conversation_id
+        ratio = self.token_ratio(number, order.facts.model)
         threshold = resolve_threshold(self.config, self._known_context(conversation, order.facts))
-        goal, config = self._goal(conversation, threshold, order)
+        goal, config = self._goal(conversation, threshold, order.in_stored_tokens(ratio))
         with self._alone_with(number) as is_alone:
             if not is_alone:
                 return _busy_result(conversation, goal)
@@ -134,14 +158,19 @@ class Upkeep:
             result = self._run(services, conversation, goal, order)
         if result.status in ("done", "nothing", "exhausted") and self.store.debt(number):
             self.store.resolve_debt_if_under(
-                number, result.reason, self.now(), is_exhausted=result.status == "exhausted"
+                number,
+                result.reason,
+                self.now(),
+                ratio=ratio,
+                is_exhausted=result.status == "exhausted",
             )
         return result
 
     def rehearse(self, conversation: Conversation, order: Order) -> CompactionPlan:
         """Return what `compact` would do; nothing is asked or written."""
+        ratio = self.token_ratio(conversation.conversation_id, order.facts.model)
         threshold = resolve_threshold(self.config, self._known_context(conversation, order.facts))
-        goal, config = self._goal(conversation, threshold, order)
+        goal, config = self._goal(conversation, threshold, order.in_stored_tokens(ratio))
         services = self._services(config, conversation.conversation_id, order)
         return compaction.rehearse(services, conversation.conversation_id, goal)
 
@@ -284,9 +313,11 @@ class Upkeep:
         live = resolve_threshold(self.config, context)
         threshold = settled_threshold(_persisted(debt), live, self.config, context)
         overhead = max(0, (debt.projected_token_count or 0) - (debt.current_token_count or 0))
-        observed = conversation.frontier_tokens + overhead if overhead else None
+        ratio = self.token_ratio(debt.conversation_id)
+        stored = in_model_tokens(conversation.frontier_tokens, ratio)
+        observed = stored + overhead if overhead else None
         order = Order(budget, facts=CallFacts(observed), is_cancelled=is_cancelled)
-        goal, config = self._goal(conversation, threshold, order)
+        goal, config = self._goal(conversation, threshold, order.in_stored_tokens(ratio))
         services = self._services(config, debt.conversation_id, order)
         return self._run(services, conversation, goal, order)
 
@@ -317,6 +348,7 @@ class Upkeep:
     def _goal(
         self, conversation: Conversation, threshold: Threshold, order: Order
     ) -> tuple[Goal, Config]:
+        """Return what an order, in our tokens, is to reach, and with which configuration."""
         config = effective_config(self.config, threshold)
         budget = order.token_budget
         limit = budget if order.to_budget else threshold.tokens(budget)

@@ -3,11 +3,19 @@
 
 from .branches import ABANDONED_BRANCH
 from .connection import BUSY_TIMEOUT_MS, Durability
-from .debt import NO_FACTS, CallFacts, Debt, DebtTerms, Settlement
+from .debt import Debt, DebtTerms, Settlement
 from .files import private_file
 from .frontier import MESSAGE, ROLE_CODES, SUMMARY, Frontier
 from .leases import owner_name
 from .map_jobs import MapItem, NewJob
+from .model_calls import (
+    NO_FACTS,
+    CallFacts,
+    ModelCalibration,
+    SentPrompt,
+    in_model_tokens,
+    in_stored_tokens,
+)
 from .openclaw_agent import AgentSession, OpenClawAgentDatabase
 from .payload_files import PayloadFolder
 from .rows import (
@@ -57,12 +65,14 @@ __all__ = [
     "Guard",
     "MapItem",
     "Mention",
+    "ModelCalibration",
     "ModelUsage",
     "NewJob",
     "NewSummary",
     "OpenClawAgentDatabase",
     "PayloadFolder",
     "QuarantinedBatch",
+    "SentPrompt",
     "Settlement",
     "Source",
     "Store",
@@ -71,6 +81,8 @@ __all__ = [
     "StoredSummary",
     "SummarizerCall",
     "WriterStats",
+    "in_model_tokens",
+    "in_stored_tokens",
     "owner_name",
     "private_file",
 ]

@@ -23,6 +23,7 @@ from . import (
     known_rows,
     large_files,
     links,
+    model_calls,
     quarantine,
 )
 from .codec import RecordCodec
@@ -75,9 +76,14 @@ def _leave_in_debt(db: apsw.Connection, number: int, batch: Batch, frontier_toke
     """Note what the host told of its model call; tell whether the threshold is crossed."""
     if batch.debt is None:
         return False
-    if not batch.debt.facts.is_empty:
-        debt.note_facts(db, number, batch.debt.facts, batch.received_at)
-    return debt.request(db, number, frontier_tokens, batch.debt, batch.received_at)
+    terms, now = batch.debt, batch.received_at
+    if not terms.facts.is_empty:
+        model_calls.note_facts(db, number, terms.facts, now)
+    ratio = 1.0
+    if terms.counter is not None:
+        model_calls.learn(db, number, terms.facts, terms.counter, now)
+        ratio = model_calls.ratio_of(db, number, terms.counter, terms.facts.model)
+    return debt.request(db, number, frontier_tokens, ratio, terms, now)
 
 
 def _repeated(conversation_id: int, batch: Batch) -> AppendOutcome:

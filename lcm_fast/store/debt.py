@@ -13,19 +13,16 @@ import apsw
 import msgspec
 
 from .leases import is_gone
+from .model_calls import NO_FACTS, CallFacts, in_model_tokens
 
 __all__ = [
-    "NO_FACTS",
-    "CallFacts",
     "Debt",
     "DebtTerms",
     "Settlement",
     "claim",
     "count_open",
     "due",
-    "facts_of",
     "load",
-    "note_facts",
     "page",
     "request",
     "resolve_if_under",
@@ -36,39 +33,16 @@ _TABLE = "conversation_compaction_maintenance"
 
 
 @dataclass(frozen=True, slots=True)
-class CallFacts:
-    """What a host tells of its model calls; None where it did not.
-
-    Attributes
-    ----------
-    observed_tokens
-        Prompt tokens as the provider counted them.
-    context_window
-        Of the model, in tokens.
-    """
-
-    observed_tokens: int | None = None
-    model: str | None = None
-    provider: str | None = None
-    context_window: int | None = None
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether the host told nothing."""
-        return self == NO_FACTS
-
-
-NO_FACTS = CallFacts()
-
-
-@dataclass(frozen=True, slots=True)
 class DebtTerms:
-    """When a turn leaves its conversation in debt, and what the debt is to say.
+    """When a turn leaves its conversation in debt, and what the debt is to say, in tokens of the
+    model.
 
     Attributes
     ----------
     threshold_tokens
         Debt begins above it, strictly.
+    counter
+        Counted what is stored; None: its counts stand for the model's.
     facts
         Of the model call that the turn belongs to.
     fresh_tail_count, leaf_chunk_tokens
@@ -79,6 +53,7 @@ class DebtTerms:
     token_budget: int
     context_threshold: float
     threshold_source: str
+    counter: str | None = None
     fresh_tail_count: int | None = None
     leaf_chunk_tokens: int | None = None
     facts: CallFacts = NO_FACTS
@@ -139,13 +114,26 @@ _COLUMNS = ", ".join(
 
 
 def request(
-    db: apsw.Connection, conversation_id: int, frontier_tokens: int, terms: DebtTerms, now: str
+    db: apsw.Connection,
+    conversation_id: int,
+    frontier_tokens: int,
+    ratio: float,
+    terms: DebtTerms,
+    now: str,
 ) -> bool:
     """Put a conversation in debt when it is over its threshold; tell whether it is.
 
     An open debt keeps its age, its attempts and a waiting time that is running.
+
+    Parameters
+    ----------
+    frontier_tokens
+        As stored.
+    ratio
+        Tokens of the model in one that is stored.
     """
-    current = max(frontier_tokens, terms.facts.observed_tokens or 0)
+    stored = in_model_tokens(frontier_tokens, ratio)
+    current = max(stored, terms.facts.observed_tokens or 0)
     if current <= terms.threshold_tokens:
         return False
     db.execute(
@@ -165,7 +153,7 @@ def request(
             "id": conversation_id,
             "now": now,
             "budget": terms.token_budget,
-            "stored": frontier_tokens,
+            "stored": stored,
             "current": current,
             "threshold": terms.context_threshold,
             "source": terms.threshold_source,
@@ -174,38 +162,6 @@ def request(
         },
     )
     return True
-
-
-def note_facts(db: apsw.Connection, conversation_id: int, facts: CallFacts, now: str) -> None:
-    """Remember what the host told of its last model call; what it left out stays."""
-    db.execute(
-        "INSERT INTO conversation_compaction_telemetry (conversation_id,"
-        " last_observed_prompt_token_count, last_api_call_at, provider, model, context_window,"
-        " updated_at) VALUES (:id, :observed, :now, :provider, :model, :window, :now)"
-        " ON CONFLICT (conversation_id) DO UPDATE SET"
-        " last_observed_prompt_token_count ="
-        " coalesce(:observed, last_observed_prompt_token_count), last_api_call_at = :now,"
-        " provider = coalesce(:provider, provider), model = coalesce(:model, model),"
-        " context_window = coalesce(:window, context_window), updated_at = :now",
-        {
-            "id": conversation_id,
-            "observed": facts.observed_tokens,
-            "provider": facts.provider,
-            "model": facts.model,
-            "window": facts.context_window,
-            "now": now,
-        },
-    )
-
-
-def facts_of(db: apsw.Connection, conversation_id: int) -> CallFacts:
-    """Return what the host told of a conversation's model calls."""
-    rows = db.execute(
-        "SELECT last_observed_prompt_token_count, model, provider, context_window"
-        " FROM conversation_compaction_telemetry WHERE conversation_id = ?",
-        (conversation_id,),
-    )
-    return next((CallFacts(*row) for row in rows), CallFacts())
 
 
 def load(db: apsw.Connection, conversation_id: int) -> Debt | None:
@@ -296,21 +252,34 @@ def settle(
 
 
 def resolve_if_under(
-    db: apsw.Connection, conversation_id: int, resolution: str, now: str, *, is_exhausted: bool
+    db: apsw.Connection,
+    conversation_id: int,
+    resolution: str,
+    now: str,
+    *,
+    ratio: float,
+    is_exhausted: bool,
 ) -> None:
     """Settle a debt that nobody drains when its conversation is under the threshold now, or when
-    nothing more can be done for it."""
+    nothing more can be done for it.
+
+    Parameters
+    ----------
+    ratio
+        Tokens of the model in one that is stored.
+    """
     db.execute(
         f"UPDATE {_TABLE} SET pending = 0, last_finished_at = :now, last_failure_summary = NULL,"
         " retry_attempts = 0, next_attempt_after = NULL, resolution_reason = :resolution,"
         " resolved_at = :now, maintenance_revision = maintenance_revision + 1, updated_at = :now"
         " WHERE conversation_id = :id AND pending = 1 AND running = 0 AND (:exhausted OR"
-        " (SELECT frontier_tokens FROM conversations WHERE conversation_id = :id)"
+        " (SELECT frontier_tokens FROM conversations WHERE conversation_id = :id) * :ratio"
         " <= CAST(token_budget * context_threshold AS INTEGER))",
         {
             "now": now,
             "resolution": resolution,
             "id": conversation_id,
+            "ratio": ratio,
             "exhausted": int(is_exhausted),
         },
     )

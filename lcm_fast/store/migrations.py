@@ -13,12 +13,19 @@ import apsw
 
 from .codec import DEFAULT_DICTIONARY
 from .connection import as_store_errors
-from .schema import APPLICATION_ID, FIRST_VERSION, SCHEMA_VERSION, VERSION_2, VERSION_3
+from .schema import (
+    APPLICATION_ID,
+    FIRST_VERSION,
+    SCHEMA_VERSION,
+    VERSION_2,
+    VERSION_3,
+    VERSION_4,
+)
 
 __all__ = ["DEFAULT_DICTIONARY_ID", "migrate", "schema_version"]
 
 DEFAULT_DICTIONARY_ID = 1
-_STEPS: dict[int, str] = {2: VERSION_2, 3: VERSION_3}
+_STEPS: dict[int, str] = {2: VERSION_2, 3: VERSION_3, 4: VERSION_4}
 
 
 def migrate(db: apsw.Connection, path: str) -> None:

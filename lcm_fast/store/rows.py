@@ -39,6 +39,17 @@ class Address(msgspec.Struct, frozen=True):
     session_id: str | None = None
     is_isolated: bool = False
 
+    @property
+    def identity(self) -> tuple[str | None, str | None]:
+        """What the conversation is found by: the same however else it is addressed.
+
+        >>> Address("agent:main", "s-1").identity == Address("agent:main", "s-2").identity
+        True
+        """
+        if self.session_key is None or self.is_isolated:
+            return self.session_key, self.session_id
+        return self.session_key, None
+
 
 class Conversation(msgspec.Struct, frozen=True):
     """A conversation's row: names and counters."""

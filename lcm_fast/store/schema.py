@@ -10,10 +10,17 @@ command counts messages. Times are UTC, ISO 8601 with milliseconds.
 
 from __future__ import annotations
 
-__all__ = ["APPLICATION_ID", "FIRST_VERSION", "SCHEMA_VERSION", "VERSION_2", "VERSION_3"]
+__all__ = [
+    "APPLICATION_ID",
+    "FIRST_VERSION",
+    "SCHEMA_VERSION",
+    "VERSION_2",
+    "VERSION_3",
+    "VERSION_4",
+]
 
 APPLICATION_ID = 0x4C434D46  # "LCMF"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 FIRST_VERSION = 2  # version 1 was never in a release
 
 _RECORD = """
@@ -456,4 +463,28 @@ ALTER TABLE map_items ADD COLUMN lease_owner TEXT;
 
 -- calls under way are few; summaries name them
 CREATE INDEX tool_calls_open ON tool_calls (conversation_id, call_seq) WHERE result_seq IS NULL;
+"""
+
+VERSION_4 = """
+-- how many tokens a model makes of one of ours, by what counted ours
+DROP TABLE model_calibration;
+CREATE TABLE model_calibration (
+  model TEXT NOT NULL,
+  counter TEXT NOT NULL,
+  ratio REAL NOT NULL,
+  -- sums over pairs of prompts, older pairs weighing less
+  observed_tokens REAL NOT NULL,
+  counted_tokens REAL NOT NULL,
+  samples INTEGER NOT NULL,
+  updated_at TEXT NOT NULL,
+  PRIMARY KEY (model, counter)
+) STRICT, WITHOUT ROWID;
+-- the prompt of a conversation that the next one is compared with
+CREATE TABLE calibration_anchors (
+  conversation_id INTEGER PRIMARY KEY REFERENCES conversations ON DELETE CASCADE,
+  model TEXT NOT NULL,
+  counter TEXT NOT NULL,
+  observed_tokens INTEGER NOT NULL,
+  counted_tokens INTEGER NOT NULL
+) STRICT;
 """

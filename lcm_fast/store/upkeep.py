@@ -11,9 +11,10 @@ from typing import TypeVar
 
 import apsw
 
-from . import debt, map_jobs, redo, spending
-from .debt import CallFacts, Debt, Settlement
+from . import debt, map_jobs, model_calls, redo, spending
+from .debt import Debt, Settlement
 from .map_jobs import MapItem, NewJob
+from .model_calls import CallFacts, ModelCalibration
 from .readers import Readers
 from .rows import StoredSummary
 from .spending import Guard, ModelUsage, SummarizerCall
@@ -78,19 +79,35 @@ class UpkeepStore(ABC):
         self._write(lambda db: debt.settle(db, conversation_id, owner, end, now))
 
     def resolve_debt_if_under(
-        self, conversation_id: int, resolution: str, now: str, *, is_exhausted: bool = False
+        self,
+        conversation_id: int,
+        resolution: str,
+        now: str,
+        *,
+        ratio: float = 1.0,
+        is_exhausted: bool = False,
     ) -> None:
         """Settle a debt nobody drains, if its conversation is under the threshold or exhausted."""
         self._write(
             lambda db: debt.resolve_if_under(
-                db, conversation_id, resolution, now, is_exhausted=is_exhausted
+                db, conversation_id, resolution, now, ratio=ratio, is_exhausted=is_exhausted
             )
         )
 
     def call_facts(self, conversation_id: int) -> CallFacts:
         """Return what the host told of a conversation's model calls."""
         with self._readers.snapshot() as db:
-            return debt.facts_of(db, conversation_id)
+            return model_calls.facts_of(db, conversation_id)
+
+    def token_ratio(self, conversation_id: int, counter: str, model: str | None = None) -> float:
+        """Return how many tokens a model, else that of the last call, makes of one of ours."""
+        with self._readers.snapshot() as db:
+            return model_calls.ratio_of(db, conversation_id, counter, model)
+
+    def calibrations(self) -> list[ModelCalibration]:
+        """Return what is known of each model's counts, the one learnt of last first."""
+        with self._readers.snapshot() as db:
+            return model_calls.calibrations(db)
 
     def record_calls(self, conversation_id: int | None, calls: Sequence[SummarizerCall]) -> None:
         """Keep summariser calls that led to no summary."""

@@ -17,7 +17,7 @@ from ..config import Config, load_config
 from ..counting import Counter, choose_counter
 from ..engine import Engine
 from ..kernels import IMPLEMENTATION, MISSING
-from ..store import SCHEMA_VERSION, Conversation, Debt, Guard, Store
+from ..store import SCHEMA_VERSION, Conversation, Debt, Guard, ModelCalibration, Store
 from ..summarize import ExtractiveSummarizer
 
 __all__ = ["Status", "ingest_command", "look_at", "status", "unread_transcripts"]
@@ -183,6 +183,7 @@ def _status(
             "name": counter.name,
             "exact": counter.is_exact,
             "reason": counter.reason,
+            "calibrations": [_calibration(one) for one in store.calibrations()],
         },
         summary_health={"fallback": sums["fallback_count"], "truncated": sums["truncated_count"]},
         config_sources=dict(config.sources),
@@ -213,6 +214,16 @@ def _conversation(conversation: Conversation) -> dict[str, Any]:
         "frontier_tokens": conversation.frontier_tokens,
         "summaries": {"leaf": conversation.leaf_count, "condensed": conversation.condensed_count},
         "last_ingest_at": conversation.last_ingest_at,
+    }
+
+
+def _calibration(calibration: ModelCalibration) -> dict[str, Any]:
+    return {
+        "model": calibration.model,
+        "counter": calibration.counter,
+        "ratio": round(calibration.ratio, 4),
+        "samples": calibration.samples,
+        "updated_at": calibration.updated_at,
     }
 
 

@@ -48,6 +48,7 @@ _LINES_SHOWN = 6
     type=click.Choice(FORMS),
     help="The form of the messages; default: as they came.",
 )
+@click.option("--model", metavar="NAME", help="That the context is for, as turns name it.")
 @click.option("--diagnose", is_flag=True, help="Also tell what fills the context.")
 @click.option(
     "--out",
@@ -65,6 +66,7 @@ def assemble(
     budget: int,
     prompt: str | None,
     form: Shape | None,
+    model: str | None,
     diagnose: bool,
     out: Path | None,
 ) -> None:
@@ -79,6 +81,7 @@ def assemble(
             token_budget=budget,
             prompt=prompt,
             format=form,
+            model=model,
             diagnostics=diagnose,
         )
         zone = engine.timezone

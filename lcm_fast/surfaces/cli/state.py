@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
@@ -50,7 +51,7 @@ def _status_report(found: Status) -> str:
             section("view", [_view(found.totals)]),
             section("waiting", [_waiting(found), *map(_debt, found.maintenance["debts"])]),
             section("summaries", [_summarizer(found)]),
-            section("tokens", [_token_counter(found.token_counter)]),
+            section("tokens", list(_token_counter(found.token_counter))),
             section("problems", [_problem(problem) for problem in found.problems] or ["none"]),
             section("config", _set_keys(found.config_sources) or ["defaults"]),
         ]
@@ -113,9 +114,15 @@ def _summarizer(found: Status) -> str:
     return "; ".join([text, *calls])
 
 
-def _token_counter(counter: dict[str, Any]) -> str:
+def _token_counter(counter: dict[str, Any]) -> Iterator[str]:
     how = "exactly" if counter["exact"] else "by estimate"
-    return f"counted {how} by {counter['name']}: {counter['reason']}"
+    yield f"counted {how} by {counter['name']}: {counter['reason']}"
+    for row in counter["calibrations"]:
+        prompts = counted(row["samples"], "prompt")
+        yield (
+            f"{row['model']} makes {row['ratio']:.3f} of one counted by {row['counter']}"
+            f" ({prompts} compared, last {row['updated_at']})"
+        )
 
 
 def _problem(problem: dict[str, str]) -> str:
