@@ -33,6 +33,7 @@ cdef struct Prompt:
     Py_ssize_t* slots
     Py_ssize_t mask
     int64_t* items
+    double* weights
 
 cdef struct Matches:
     Match* found
@@ -152,6 +153,7 @@ def score_items(
         free(prompt.filter)
         free(prompt.slots)
         free(prompt.items)
+        free(prompt.weights)
         free(matches.found)
     return scores
 
@@ -196,8 +198,9 @@ cdef void make_prompt(const uint32_t[::1] terms, Prompt* prompt) noexcept:
     prompt.mask = size - 1
     prompt.filter = <uint8_t*> calloc(FILTER_BITS // 8, 1)
     prompt.items = <int64_t*> calloc(prompt.length, sizeof(int64_t))
+    prompt.weights = <double*> calloc(prompt.length, sizeof(double))
     prompt.slots = NULL
-    if prompt.filter == NULL or prompt.items == NULL:
+    if prompt.filter == NULL or prompt.items == NULL or prompt.weights == NULL:
         return
     prompt.slots = <Py_ssize_t*> malloc(size * sizeof(Py_ssize_t))
     if prompt.slots == NULL:
@@ -281,13 +284,15 @@ cdef void add_up(
     cdef double weight
     cdef double count
     cdef double relative
+    for i in range(prompt.length):
+        weight = log((1.0 + row_count) / (1.0 + prompt.items[i])) + 1.0
+        prompt.weights[i] = times[i] * weight * weight
     for i in range(matches.length):
         match = matches.found[i]
-        weight = log((1.0 + row_count) / (1.0 + prompt.items[match.term])) + 1.0
         count = match.count
         if saturation < INFINITY:
             relative = lengths[rows[match.place]] / average if average > 0 else 1.0
             count = count * (saturation + 1.0) / (
                 count + saturation * (1.0 - length_share + length_share * relative)
             )
-        scores[match.place] += times[match.term] * weight * weight * count
+        scores[match.place] += prompt.weights[match.term] * count

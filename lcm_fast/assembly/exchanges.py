@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+
+import msgspec
 
 from ..transcripts import shapes
 from . import tool_blocks
@@ -230,7 +232,7 @@ class _Matching:
             self._newest[call_id].self_answered.add(call_id)
 
     def _part(self, piece: Piece, message: dict[str, object], call_ids: Iterable[str]) -> Piece:
-        part = replace(piece, answers=tuple(call_ids), calls=())
+        part = msgspec.structs.replace(piece, answers=tuple(call_ids), calls=())
         part.replace(message, self._count_tokens)
         return part
 

@@ -10,6 +10,7 @@ turn that was cut off and never answered are left out, as providers refuse them 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from ..transcripts import shapes
 from ..types import ToolCall
@@ -37,12 +38,48 @@ def pair_tool_exchanges(pieces: list[Piece], count_tokens: CountTokens) -> list[
 
     Complexity: linear in the pieces.
     """
-    if not any(piece.calls or piece.answers or piece.unnamed for piece in pieces):
+    if _is_paired(pieces):
         return pieces
     output = _Output(count_tokens)
     for exchange in find_exchanges(pieces, count_tokens):
         output.add(exchange)
     return output.pieces
+
+
+def _is_paired(pieces: list[Piece]) -> bool:
+    """Tell whether each call is answered right behind it, by a message of its own, under an id that
+    no other has: nothing would be changed. What is told apart less easily is not asked for."""
+    used: set[str] = set()
+    waiting: list[str] = []  # for their results, the first call last
+    opener = 0
+    for piece in pieces:
+        if piece.unnamed:
+            return False
+        if piece.answers:
+            (answered, *others), expected = piece.answers, waiting.pop() if waiting else None
+            is_own = piece.opener == opener and not piece.calls and not others
+            if answered != expected or not is_own or not _is_result(piece.message):
+                return False
+            continue
+        if waiting:
+            return False
+        if piece.calls:
+            waiting = [call.call_id for call in reversed(piece.calls)]
+            if not used.isdisjoint(waiting) or len(set(waiting)) < len(waiting):
+                return False
+            used.update(waiting)
+            opener = piece.ordinal
+            if piece.opener != opener:
+                return False
+    return not waiting
+
+
+def _is_result(message: dict[str, Any]) -> bool:
+    """Tell whether a message is a result, or carries one result and nothing else."""
+    if tool_blocks.is_top_level_result(message):
+        return True
+    content = message.get("content")
+    return isinstance(content, list) and len(content) == 1
 
 
 class _Output:

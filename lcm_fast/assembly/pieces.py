@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ..store import StoredSummary
 from ..summarize.timestamps import local_time
@@ -27,8 +28,7 @@ __all__ = [
 CountTokens = Callable[[str], int]
 
 
-@dataclass(slots=True)
-class Piece:
+class Piece(msgspec.Struct, eq=False):
     """A message of the output.
 
     Attributes

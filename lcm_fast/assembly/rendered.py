@@ -28,6 +28,8 @@ _REMEMBERED_BYTES = 32 * 1024 * 1024
 
 # Returns a message with its large tool results as stubs, which name its item id; or itself.
 MakeStub = Callable[[dict[str, Any], str], dict[str, Any]]
+# Message id, ordinal, opener.
+_Place = tuple[int, int, int]
 # Message id, form, and whether its large results are stubs.
 _Key = tuple[int, Shape | None, bool]
 
@@ -53,8 +55,7 @@ class _Rendered:
 
     def message(self) -> dict[str, Any]:
         if self.is_encoded:
-            decoded: dict[str, Any] = msgspec.json.decode(self.sent)
-            return decoded
+            return _decode(self.sent)
         message = rendered_as(body_of(self.sent), self.form)[self.place]
         if self.is_encoded is None:
             encoded = _encoded(message)
@@ -81,7 +82,7 @@ class MessagePieces:
 
     def read(
         self,
-        places: Iterable[tuple[int, int, int]],
+        places: Iterable[_Place],
         form: Shape | None = None,
         stubs: Container[int] = (),
     ) -> dict[int, list[Piece]]:
@@ -96,15 +97,16 @@ class MessagePieces:
 
         Complexity: reads the messages that are not remembered, in one query.
         """
-        wanted = {(place[0], form, place[0] in stubs): place for place in places}
-        known = self._recall(wanted)
-        pieces = {
-            key[0]: [_piece(one, one.message(), *wanted[key]) for one in rendered]
-            for key, rendered in known.items()
+        wanted: dict[_Key, _Place] = {
+            (place[0], form, place[0] in stubs): place for place in places
         }
-        for key, rendered, messages in self._read(key for key in wanted if key not in known):
+        pieces: dict[int, list[Piece]] = {}
+        for key, rendered in self._recall(wanted).items():
+            place = wanted.pop(key)
+            pieces[place[0]] = [_piece(one, one.message(), place) for one in rendered]
+        for key, rendered, messages in self._read(wanted):
             pieces[key[0]] = [
-                _piece(one, message, *wanted[key])
+                _piece(one, message, wanted[key])
                 for one, message in zip(rendered, messages, strict=True)
             ]
         return pieces
@@ -179,6 +181,9 @@ class MessagePieces:
                 self._bytes -= sum(one.size for one in oldest)
 
 
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
 def rendered_as(body: dict[str, Any], form: Shape | None) -> list[dict[str, Any]]:
     """Return the messages that a model is sent for one message."""
     return [shapes.wire_form(body)] if form is None else in_form(body, form)
@@ -193,17 +198,16 @@ def _encoded(message: dict[str, Any]) -> bytes | None:
         return None
 
 
-def _piece(
-    rendered: _Rendered, message: dict[str, Any], message_id: int, ordinal: int, opener: int
-) -> Piece:
+def _piece(rendered: _Rendered, message: dict[str, Any], place: _Place) -> Piece:
+    message_id, ordinal, opener = place
     return Piece(
-        ordinal=ordinal,
-        opener=opener,
-        item_id=f"msg_{message_id}",
-        message=message,
-        tokens=rendered.tokens,
-        digest=rendered.digest,
-        calls=rendered.calls,
-        answers=rendered.answers,
-        unnamed=rendered.unnamed,
+        ordinal,
+        opener,
+        f"msg_{message_id}",
+        message,
+        rendered.tokens,
+        rendered.digest,
+        rendered.calls,
+        rendered.answers,
+        rendered.unnamed,
     )

@@ -177,11 +177,12 @@ class _Chooser:
 
     def _taken_up_to(self, order: Int64) -> Int64:
         """Return the tokens of all exchanges that begin with an item's or come before, by item."""
-        openers = self._frontier.openers[order]
-        _, first, exchange = np.unique(openers, return_index=True, return_inverse=True)
-        taken = np.zeros(len(order), dtype=np.int64)
-        taken[first] = np.bincount(exchange, weights=self._frontier.tokens[order])
-        return np.cumsum(taken)
+        owners = np.searchsorted(self._frontier.ordinals, self._frontier.openers)[order]
+        exchange_tokens = np.bincount(owners, weights=self._frontier.tokens[order])
+        first = np.empty(len(exchange_tokens), dtype=np.int64)
+        first[owners[::-1]] = np.arange(len(order) - 1, -1, -1)
+        begins = first[owners] == np.arange(len(order))
+        return np.cumsum(np.where(begins, exchange_tokens[owners], 0).astype(np.int64))
 
     def best(self, ranking: Ranking, tail_start: int) -> UInt8:
         """Return the items with the highest scores, ties newest first.
@@ -189,8 +190,7 @@ class _Chooser:
         What was shown stays while it fits beside the best ones; when it does not, the lowest scores
         of it go, a step at once.
         """
-        newest_first = ranking.scores[:tail_start][::-1]
-        order = tail_start - 1 - np.argsort(-newest_first, kind="stable")
+        order = _best_first(ranking.scores[:tail_start])
         shown = ranking.shown[order]
         if not shown.any():
             return self.select(order)[0]
@@ -204,6 +204,16 @@ class _Chooser:
         if spare > 2 * self._room.step_tokens:
             return self.select(np.concatenate((kept, order[~(shown | in_core)])))[0]
         return mask
+
+
+def _best_first(scores: Float64) -> Int64:
+    """Return the indexes of scores from the highest to the lowest, ties newest first.
+
+    Ties are scores that agree to seven digits: whole numbers sort four times as fast as floats.
+    """
+    ascending = scores.astype(np.float32).view(np.uint32).astype(np.uint64)
+    keys = np.sort(ascending << np.uint64(32) | np.arange(len(scores), dtype=np.uint64))
+    return (keys[::-1] & np.uint64(0xFFFFFFFF)).astype(np.int64)
 
 
 def _first_in_sequence(frontier: Frontier, filled: UInt8, tail_start: int, step: int) -> int:
