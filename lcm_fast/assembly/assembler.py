@@ -16,7 +16,7 @@ from .cutting import cut_piece
 from .fitting import fit
 from .live import live_pieces, with_live
 from .pairing import pair_tool_exchanges
-from .pieces import Piece, summary_piece
+from .pieces import Piece, brief_piece, summary_piece
 from .placing import lift_system, merge_results
 from .recall_cue import recall_cue
 from .recall_hint import recall_hint
@@ -125,7 +125,9 @@ def _fetch(
     places = [place for place in zip(ids, ordinals, openers, strict=True) if place[0] >= 0]
     shown = messages.read(places, request.form, stubs)
     names = [frontier.summary_ids[index] for index in choice.indexes]
-    summaries = _summaries(store, names)
+    brief = request.brief
+    brief_id = brief.brief_id if brief is not None else None
+    summaries = _summaries(store, [name for name in names if name != brief_id])
     newest_opener = frontier.openers[-1:].tolist()
     pieces: list[Piece] = []
     for message_id, ordinal, name, pinned in zip(
@@ -133,6 +135,8 @@ def _fetch(
     ):
         if name is None:
             some = shown[message_id]
+        elif brief is not None and name == brief_id:
+            some = [brief_piece(brief, ordinal, request.count_tokens)]
         else:
             row = summaries[name]
             some = [summary_piece(row, ordinal, request.timezone, request.count_tokens)]

@@ -1,6 +1,7 @@
 """One item of an assembly, rendered: the message a model is sent, and its tokens.
 
-A summary becomes a user message with the summary as XML (spec R8). Must not choose items.
+A summary, or a focus brief, becomes a user message that holds it as XML (spec R8, W6). Must not
+choose items.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from typing import Any
 
 import msgspec
 
-from ..store import StoredSummary
+from ..store import FocusBrief, StoredSummary
 from ..summarize.timestamps import local_time
 from ..transcripts import shapes
 from ..types import ToolCall
 
 __all__ = [
     "Piece",
+    "brief_piece",
+    "brief_tokens",
+    "brief_xml",
     "count_message",
     "placeholder",
     "summary_piece",
@@ -66,7 +70,7 @@ class Piece(msgspec.Struct, eq=False):
     @property
     def is_message(self) -> bool:
         """Whether it is a message of the conversation, or one that only the host has yet."""
-        return not self.is_placeholder and not self.item_id.startswith("sum_")
+        return not self.is_placeholder and not self.item_id.startswith(("sum_", "focus_"))
 
     def replace(self, message: dict[str, Any], count_tokens: CountTokens) -> None:
         """Put another message in, and count it."""
@@ -86,21 +90,23 @@ def summary_piece(
     stored: StoredSummary, ordinal: int, timezone: str, count_tokens: CountTokens
 ) -> Piece:
     """Render a summary."""
-    message = _summary_message(stored, timezone)
-    digest, tokens = count_message(message, count_tokens)
-    return Piece(
-        ordinal=ordinal,
-        opener=ordinal,
-        item_id=stored.summary_id,
-        message=message,
-        tokens=tokens,
-        digest=digest,
-    )
+    message = _user_message(summary_xml(stored, timezone))
+    return _note_piece(stored.summary_id, ordinal, message, count_tokens)
+
+
+def brief_piece(brief: FocusBrief, ordinal: int, count_tokens: CountTokens) -> Piece:
+    """Render a focus brief."""
+    return _note_piece(brief.brief_id, ordinal, _user_message(brief_xml(brief)), count_tokens)
+
+
+def brief_tokens(brief: FocusBrief, count_tokens: CountTokens) -> int:
+    """Return the tokens of a focus brief as a model is sent it."""
+    return count_message(_user_message(brief_xml(brief)), count_tokens)[1]
 
 
 def summary_tokens(stored: StoredSummary, timezone: str, count_tokens: CountTokens) -> int:
     """Return the tokens of a summary as a model is sent it."""
-    return count_message(_summary_message(stored, timezone), count_tokens)[1]
+    return count_message(_user_message(summary_xml(stored, timezone)), count_tokens)[1]
 
 
 def placeholder(partner: Piece, message: dict[str, Any], count_tokens: CountTokens) -> Piece:
@@ -148,10 +154,45 @@ def summary_xml(summary: StoredSummary, timezone: str) -> str:
     return "\n".join(lines)
 
 
+def brief_xml(brief: FocusBrief) -> str:
+    """Return a focus brief as the XML a model reads, escaped and labelled as a summary is."""
+    attributes = {
+        "id": brief.brief_id,
+        "prompt": brief.prompt,
+        "token_count": str(brief.token_count),
+        "target_tokens": str(brief.target_tokens),
+        "created_at": brief.created_at,
+        "trust": "untrusted",
+    }
+    if brief.covered_latest_at is not None:
+        attributes["covered_latest_at"] = brief.covered_latest_at
+    if brief.covered_message_seq is not None:
+        attributes["covered_message_seq"] = str(brief.covered_message_seq)
+    written = "".join(f' {name}="{_escape(value)}"' for name, value in attributes.items())
+    content = html.escape(brief.content, quote=False)
+    return "\n".join(
+        [f"<focus_brief{written}>", "  <content>", content, "  </content>", "</focus_brief>"]
+    )
+
+
+def _note_piece(
+    item_id: str, ordinal: int, message: dict[str, Any], count_tokens: CountTokens
+) -> Piece:
+    digest, tokens = count_message(message, count_tokens)
+    return Piece(
+        ordinal=ordinal,
+        opener=ordinal,
+        item_id=item_id,
+        message=message,
+        tokens=tokens,
+        digest=digest,
+    )
+
+
 def _escape(value: str) -> str:
     """Escape an attribute's value, which stands between double quotes."""
     return html.escape(value, quote=False).replace('"', "&quot;")
 
 
-def _summary_message(stored: StoredSummary, timezone: str) -> dict[str, Any]:
-    return {"role": "user", "content": summary_xml(stored, timezone)}
+def _user_message(content: str) -> dict[str, Any]:
+    return {"role": "user", "content": content}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..store import MESSAGE, Frontier, in_model_tokens
+from ..store import MESSAGE, SUMMARY, Frontier, in_model_tokens
 from .pieces import Piece
 from .recall_hint import RecallHint
 from .request import AssemblyRequest
@@ -116,9 +116,9 @@ def _tail(outcome: Outcome) -> list[Piece]:
 
 def _stats(outcome: Outcome, request: AssemblyRequest) -> AssemblyStats:
     frontier, pieces = outcome.frontier, outcome.pieces
-    summaries = int(np.count_nonzero(frontier.kinds != MESSAGE))
+    summaries = int(np.count_nonzero(frontier.kinds == SUMMARY))
     return AssemblyStats(
-        raw_messages=len(frontier) - summaries,
+        raw_messages=int(np.count_nonzero(frontier.kinds == MESSAGE)),
         summaries=summaries,
         context_items=len(frontier),
         dropped=outcome.dropped,
@@ -152,6 +152,8 @@ def _reasons(outcome: Outcome, request: AssemblyRequest) -> Iterator[str]:
             yield "no term of the prompt occurs in the older ones"
     else:
         yield f"all {total} items fit into {room}"
+    if request.brief is not None:
+        yield "a focus brief stands in the place of summaries"
     yielded = choice.tail_start - choice.wanted_tail_start
     if yielded > 0:
         wanted = total - choice.wanted_tail_start
@@ -165,7 +167,8 @@ def _reasons(outcome: Outcome, request: AssemblyRequest) -> Iterator[str]:
 
 
 def _fingerprint(conversation_id: int, frontier: Frontier) -> str:
-    """Change when a summary is added, moved or replaced, and at nothing else (spec U4)."""
+    """Change when a summary or focus brief is added, moved or replaced, and at nothing else
+    (spec U4)."""
     digest = hashlib.sha256(f"summary-prefix-v1\0{conversation_id}".encode())
     for index in np.flatnonzero(frontier.kinds != MESSAGE):
         digest.update(f"\0{int(frontier.ordinals[index])}\0{frontier.summary_ids[index]}".encode())

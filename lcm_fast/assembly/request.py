@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..store import in_stored_tokens
+from ..store import FocusBrief, in_stored_tokens
 from ..transcripts import shapes
 from ..types import Shape
 from .selection import Ranking, Room
@@ -85,6 +85,8 @@ class AssemblyRequest:
         That the messages are sent in; None: each as it came.
     previous
         What this process' last assembly of the conversation showed.
+    brief
+        That stands in the frontier as its `BRIEF`; None without.
     rank
         Tells how much each item has to do with the prompt, where that is to decide.
     live
@@ -104,6 +106,7 @@ class AssemblyRequest:
     token_ratio: float = 1.0
     previous: Shown = NOTHING_SHOWN
     live: LiveMessages = NOTHING_LIVE
+    brief: FocusBrief | None = None
     rank: Callable[[], Ranking] | None = None
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..kernels import select_context
-from ..store import Frontier
+from ..store import BRIEF, Frontier
 from ..store.frontier import Int64, UInt8
 
 __all__ = ["Choice", "Ranking", "Room", "choose"]
@@ -71,7 +71,8 @@ class Choice:
     indexes
         Indexes of the chosen items, ascending.
     pinned : uint8[n]
-        Items that stay whatever the budget: leading system messages and the newest user message.
+        Items that stay whatever the budget: leading system messages, a focus brief, and the newest
+        user message.
     tail_start, wanted_tail_start
         Index of the fresh tail's first item, after and before it yielded to the budget.
     is_ranked
@@ -228,6 +229,7 @@ def _first_in_sequence(frontier: Frontier, filled: UInt8, tail_start: int, step:
 def _pinned(frontier: Frontier) -> UInt8:
     pinned = np.zeros(len(frontier), dtype=np.uint8)
     pinned[: frontier.leading_system_count] = 1
+    pinned[frontier.kinds == BRIEF] = 1
     if frontier.newest_user_index is not None:
         pinned[frontier.newest_user_index] = 1
     return pinned

@@ -27,6 +27,7 @@ from ..assembly import (
 from ..assembly.recently_used import RecentlyUsed
 from ..config import Config
 from ..errors import ConfigError
+from ..focus import Overlay, load_overlay
 from ..ingest import address, recognise_live, stub_form
 from ..store import Address, Conversation, Frontier, SentPrompt, Store, in_model_tokens
 from ..transcripts.forms import FORMS
@@ -63,6 +64,7 @@ class Assembling(Intake):
         self._pieces = MessagePieces(store, count_tokens, make_stub)
         self._relevance = Relevance(store)
         self._assemblies: RecentlyUsed[Shown] = RecentlyUsed(_REMEMBERED_ASSEMBLIES)
+        self._overlays: RecentlyUsed[Overlay] = RecentlyUsed(_REMEMBERED_ASSEMBLIES)
 
     def assemble(
         self,
@@ -129,6 +131,7 @@ class Assembling(Intake):
             self._sent.put(place.identity, SentPrompt(0, 0))
             return Assembly.nothing(budget)
         number = conversation.conversation_id if conversation is not None else 0
+        frontier, brief = self._overlay(number, frontier).over(frontier)
         previous = self._assemblies.get(number) or NOTHING_SHOWN
         asked = prompt or live.newest_prompt
         rank = partial(self._relevance.rank, number, frontier, asked, previous.ordinals)
@@ -149,6 +152,7 @@ class Assembling(Intake):
             previous=previous,
             rank=rank if self.config.prompt_aware_eviction else None,
             live=live,
+            brief=brief,
         )
         assembly, shown = assemble(self.store, self._pieces, number, frontier, request)
         if conversation is not None:
@@ -158,6 +162,14 @@ class Assembling(Intake):
             found = diagnose(self._pieces, frontier, shown.ordinals)
             assembly = replace(assembly, diagnostics=found)
         return assembly
+
+    def _overlay(self, number: int, frontier: Frontier) -> Overlay:
+        """Return what is laid over a conversation's frontier."""
+        known = self._overlays.get(number)
+        if known is None or known.revision != frontier.revision:
+            known = load_overlay(self.store, number, frontier.revision, self._count_tokens)
+            self._overlays.put(number, known)
+        return known
 
     def _frontier(
         self, place: Address, budget: int, model: str | None, deadline_ms: int

@@ -28,8 +28,8 @@ from ..ingest import address
 from ..mapping import MapResult
 from ..store import NO_FACTS, Address, CallFacts, Frontier, Store
 from ..summarize.backends import as_backend
-from .assembling import Assembling
 from .batches import Batches
+from .focusing import Focusing
 from .results import MaintenanceResult
 from .upkeep import Order, Upkeep
 from .worker import MaintenanceWorker
@@ -39,7 +39,7 @@ __all__ = ["Engine"]
 _REMEMBERED_FRONTIERS = 64
 
 
-class Engine(Assembling):
+class Engine(Focusing):
     """A memory of conversations. Made by `open_engine`; a context manager that closes itself.
 
     Attributes

@@ -154,7 +154,7 @@ class Upkeep:
         with self._alone_with(number) as is_alone:
             if not is_alone:
                 return _busy_result(conversation, goal)
-            services = self._services(config, number, order, clears_spend_guard=order.force)
+            services = self.services(config, number, order, clears_spend_guard=order.force)
             result = self._run(services, conversation, goal, order)
         if result.status in ("done", "nothing", "exhausted") and self.store.debt(number):
             self.store.resolve_debt_if_under(
@@ -171,7 +171,7 @@ class Upkeep:
         ratio = self.token_ratio(conversation.conversation_id, order.facts.model)
         threshold = resolve_threshold(self.config, self._known_context(conversation, order.facts))
         goal, config = self._goal(conversation, threshold, order.in_stored_tokens(ratio))
-        services = self._services(config, conversation.conversation_id, order)
+        services = self.services(config, conversation.conversation_id, order)
         return compaction.rehearse(services, conversation.conversation_id, goal)
 
     def drain(
@@ -280,7 +280,7 @@ class Upkeep:
             with self._alone_with(number) as is_alone:
                 if is_alone:
                     order = Order(token_budget=0, is_cancelled=is_over)
-                    services = self._services(self.config, number, order)
+                    services = self.services(self.config, number, order)
                     result = redo_fallbacks(services, number, limit=_REDONE_AT_ONCE)
                     redone += result.redone
                     if result.failure:
@@ -318,7 +318,7 @@ class Upkeep:
         observed = stored + overhead if overhead else None
         order = Order(budget, facts=CallFacts(observed), is_cancelled=is_cancelled)
         goal, config = self._goal(conversation, threshold, order.in_stored_tokens(ratio))
-        services = self._services(config, debt.conversation_id, order)
+        services = self.services(config, debt.conversation_id, order)
         return self._run(services, conversation, goal, order)
 
     def _run(
@@ -378,9 +378,10 @@ class Upkeep:
             threshold.reason,
         )
 
-    def _services(
+    def services(
         self, config: Config, number: int, order: Order, *, clears_spend_guard: bool = False
     ) -> compaction.Services:
+        """Return what a compaction of a conversation, or a brief of it, works with."""
         gate = open_gate(
             self.store, config, number, self.now, clears_spend_guard=clears_spend_guard
         )

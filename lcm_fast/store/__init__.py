@@ -5,7 +5,8 @@ from .branches import ABANDONED_BRANCH
 from .connection import BUSY_TIMEOUT_MS, Durability
 from .debt import Debt, DebtTerms, Settlement
 from .files import private_file
-from .frontier import MESSAGE, ROLE_CODES, SUMMARY, Frontier
+from .focus import FocusBrief, FocusDelta, SummaryReach
+from .frontier import BRIEF, MESSAGE, ROLE_CODES, SUMMARY, Frontier
 from .leases import owner_name
 from .map_jobs import MapItem, NewJob
 from .model_calls import (
@@ -42,6 +43,7 @@ from .writer import WriterStats
 
 __all__ = [
     "ABANDONED_BRANCH",
+    "BRIEF",
     "BUSY_TIMEOUT_MS",
     "MESSAGE",
     "NO_FACTS",
@@ -61,6 +63,8 @@ __all__ = [
     "DebtTerms",
     "Durability",
     "FloodThresholds",
+    "FocusBrief",
+    "FocusDelta",
     "Frontier",
     "Guard",
     "MapItem",
@@ -80,6 +84,7 @@ __all__ = [
     "StoredMessage",
     "StoredSummary",
     "SummarizerCall",
+    "SummaryReach",
     "WriterStats",
     "in_model_tokens",
     "in_stored_tokens",

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from ..kernels import select_fresh_tail
 
-__all__ = ["MESSAGE", "ROLE_CODES", "SUMMARY", "Frontier", "KnownFrontiers"]
+__all__ = ["BRIEF", "MESSAGE", "ROLE_CODES", "SUMMARY", "Frontier", "KnownFrontiers"]
 
-MESSAGE, SUMMARY = 0, 1
+MESSAGE, SUMMARY, BRIEF = 0, 1, 2
 ROLE_CODES = {"system": 0, "user": 1, "assistant": 2, "tool": 3, "summary": 4}
 
 _COLUMNS = 7
@@ -51,9 +51,9 @@ class Frontier:
         are those of the item as the model is sent it. An opener is the ordinal of the call a tool
         message belongs to.
     kinds, roles : uint8[n]
-        `MESSAGE` or `SUMMARY`; `ROLE_CODES`.
+        `MESSAGE`, `SUMMARY`, or `BRIEF` for a focus brief that is laid over them; `ROLE_CODES`.
     summary_ids : list of n
-        The summary's id, or None for a message.
+        The summary's or brief's id, or None for a message.
     """
 
     revision: int
@@ -93,7 +93,7 @@ class Frontier:
         Compaction, assembly and status share this one boundary (decision 1).
         """
         return select_fresh_tail(
-            self.kinds,
+            np.minimum(self.kinds, SUMMARY),  # a brief, like a summary, is no message
             self.ordinals,
             self.openers,
             self.tokens,
@@ -111,6 +111,48 @@ class Frontier:
         summary = Frontier._from_rows(revision, np.array(row, dtype=np.int64), [summary_id])
         head, tail = self._sliced(0, begin), self._sliced(end, len(self))
         return replace(head._extended(summary)._extended(tail), revision=revision)
+
+    def with_brief(self, covered: Int64, *, brief_id: str, tokens: int) -> Frontier:
+        """Return the frontier with a focus brief in the place of the summaries it covers.
+
+        Parameters
+        ----------
+        covered : int64[m]
+            Ordinals of the summaries, at least one of which is here.
+
+        Complexity: linear in the frontier.
+        """
+        is_covered = np.isin(self.ordinals, covered) & (self.kinds == SUMMARY)
+        first = int(np.flatnonzero(is_covered)[0])
+        row = [
+            [
+                self.ordinals[first],
+                BRIEF,
+                ROLE_CODES["summary"],
+                0,
+                tokens,
+                self.ordinals[first],
+                -1,
+            ]
+        ]
+        brief = Frontier._from_rows(self.revision, np.array(row, dtype=np.int64), [brief_id])
+        rest = self._where(~is_covered)
+        before = int(np.count_nonzero(~is_covered[:first]))
+        head, tail = rest._sliced(0, before), rest._sliced(before, len(rest))
+        return head._extended(brief)._extended(tail)
+
+    def _where(self, mask: npt.NDArray[np.bool_]) -> Frontier:
+        return Frontier(
+            revision=self.revision,
+            ordinals=self.ordinals[mask],
+            kinds=self.kinds[mask],
+            roles=self.roles[mask],
+            depths=self.depths[mask],
+            tokens=self.tokens[mask],
+            openers=self.openers[mask],
+            message_ids=self.message_ids[mask],
+            summary_ids=[self.summary_ids[index] for index in np.flatnonzero(mask)],
+        )
 
     def _sliced(self, begin: int, end: int) -> Frontier:
         return Frontier(

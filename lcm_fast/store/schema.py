@@ -479,6 +479,9 @@ CREATE TABLE model_calibration (
   updated_at TEXT NOT NULL,
   PRIMARY KEY (model, counter)
 ) STRICT, WITHOUT ROWID;
+ALTER TABLE focus_briefs ADD COLUMN truncated INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE focus_briefs ADD COLUMN model TEXT NOT NULL DEFAULT '';
+
 -- the prompt of a conversation that the next one is compared with
 CREATE TABLE calibration_anchors (
   conversation_id INTEGER PRIMARY KEY REFERENCES conversations ON DELETE CASCADE,

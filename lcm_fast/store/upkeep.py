@@ -11,8 +11,9 @@ from typing import TypeVar
 
 import apsw
 
-from . import debt, map_jobs, model_calls, redo, spending
+from . import debt, focus, map_jobs, model_calls, redo, spending
 from .debt import Debt, Settlement
+from .focus import FocusBrief, FocusDelta, SummaryReach
 from .map_jobs import MapItem, NewJob
 from .model_calls import CallFacts, ModelCalibration
 from .readers import Readers
@@ -108,6 +109,57 @@ class UpkeepStore(ABC):
         """Return what is known of each model's counts, the one learnt of last first."""
         with self._readers.snapshot() as db:
             return model_calls.calibrations(db)
+
+    def active_brief(self, conversation_id: int) -> FocusBrief | None:
+        """Return the focus brief that is shown."""
+        with self._readers.snapshot() as db:
+            return focus.active(db, conversation_id)
+
+    def latest_brief(self, conversation_id: int) -> FocusBrief | None:
+        """Return the focus brief that was begun last, whatever became of it."""
+        with self._readers.snapshot() as db:
+            return focus.latest(db, conversation_id)
+
+    def briefs(self, *, limit: int = 50) -> list[FocusBrief]:
+        """Return focus briefs that are shown, under way, or failed last; the newest first."""
+        with self._readers.snapshot() as db:
+            return focus.page(db, limit=limit)
+
+    def brief_sources(self, brief_id: str) -> dict[str, list[str]]:
+        """Return the ids of the summaries a focus brief was written from, by their role."""
+        with self._readers.snapshot() as db:
+            return focus.sources_of(db, brief_id)
+
+    def reach_of_view(self, conversation_id: int) -> list[SummaryReach]:
+        """Return the summaries of a conversation's view with how far they reach, in order."""
+        with self._readers.snapshot() as db:
+            return focus.reach_of_view(db, conversation_id)
+
+    def brief_delta(self, brief: FocusBrief, covered: Sequence[SummaryReach]) -> FocusDelta:
+        """Return what a conversation's view holds beyond a focus brief."""
+        with self._readers.snapshot() as db:
+            return focus.delta(db, brief, covered)
+
+    def messages_below(self, summary_ids: Sequence[str]) -> list[tuple[str, int, int, str]]:
+        """Return (summary id, message id, tokens, text) of the messages summaries stand for."""
+        with self._readers.snapshot() as db:
+            return focus.messages_below(db, summary_ids)
+
+    def begin_brief(self, brief: FocusBrief, sources: dict[str, list[str]]) -> None:
+        """Insert a focus brief that is about to be written."""
+        self._write(lambda db: focus.begin(db, brief, sources))
+
+    def publish_brief(self, brief: FocusBrief, now: str) -> None:
+        """Show a focus brief that was written, instead of the one before."""
+        self._write(lambda db: focus.publish(db, brief, now))
+
+    def fail_brief(self, brief_id: str, error: str, now: str) -> None:
+        """Note why a focus brief came to nothing."""
+        self._write(lambda db: focus.fail(db, brief_id, error, now))
+
+    def deactivate_brief(self, conversation_id: int, now: str) -> int:
+        """Show no focus brief any more; return how many were shown."""
+        return self._write(lambda db: focus.deactivate(db, conversation_id, now))
 
     def record_calls(self, conversation_id: int | None, calls: Sequence[SummarizerCall]) -> None:
         """Keep summariser calls that led to no summary."""

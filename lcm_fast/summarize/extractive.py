@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from ..kernels import estimate_tokens
+from ..kernels import analyse_terms, estimate_tokens
 from .notes import (
     MENTIONED_PREFIX,
     Entry,
     bullet,
+    entries_of,
     header_candidates,
-    message_entries,
-    summary_entries,
 )
 from .protocol import SummaryRequest, SummaryResponse
 from .quotes import CALL_SIGN, LINE_SIGN, Quote, collect_quotes
@@ -79,8 +78,7 @@ class ExtractiveSummarizer:
 
 
 def _notes(request: SummaryRequest) -> str:
-    read = message_entries if request.kind == "leaf" else summary_entries
-    entries = read(request)
+    entries = entries_of(request)
     span = time_span(request.items, request.timezone)
     budget = _budget(request)
     header = _first_fitting(header_candidates(request, span), budget)
@@ -89,7 +87,11 @@ def _notes(request: SummaryRequest) -> str:
     room -= estimate_tokens(f"{running}\n") if running else 0
     longest = min(_LONGEST_QUOTE[request.level], max(16, room // 2))
     quotes = collect_quotes(entries, longest)
-    weights = TermWeights([quote.terms for quote in quotes], [quote.entry for quote in quotes])
+    weights = TermWeights(
+        [quote.terms for quote in quotes],
+        [quote.entry for quote in quotes],
+        raised=analyse_terms(request.focus) if request.focus else (),
+    )
     topics = _list_line(EXPAND_PREFIX, name_topics(quotes, weights), _topic_room(room))
     room -= estimate_tokens(f"{topics}\n") if topics else 0
     mention_room = int(room * _MENTION_SHARE)

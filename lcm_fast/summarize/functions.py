@@ -35,7 +35,8 @@ class FunctionBackend:
     name
         What is recorded as the model when the response does not name one.
     timeout_s
-        Seconds after which a call is given up, at most those of the request. An asynchronous one is
+        Seconds after which a call is given up, as far as the request allows (see
+        `SummaryRequest.call_timeout_s`). An asynchronous one is
         cancelled then; a blocking one goes on, and its answer is dropped.
     loop
         Where awaitables run; default an event loop of their own for each call.
@@ -75,9 +76,7 @@ class FunctionBackend:
         SummarizerError
             It raised, as the state that stands for, or returned something else than text.
         """
-        timeout_s = self._timeout_s
-        if request.timeout_s is not None:
-            timeout_s = min(timeout_s, request.timeout_s)
+        timeout_s = request.call_timeout_s(self._timeout_s)
         return metered_call(
             lambda: call_within(lambda: self._ask(request, timeout_s), timeout_s, self.name),
             self._report,

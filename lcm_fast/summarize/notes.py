@@ -23,9 +23,8 @@ __all__ = [
     "MENTIONED_PREFIX",
     "Entry",
     "bullet",
+    "entries_of",
     "header_candidates",
-    "message_entries",
-    "summary_entries",
 ]
 
 MENTIONED_PREFIX = "Also mentioned: "
@@ -63,27 +62,22 @@ class Entry(NamedTuple):
     mentions: bool = False
 
 
-def message_entries(request: SummaryRequest) -> list[Entry]:
-    """Return an entry for each message of a leaf request that has text."""
-    return [
-        _entry(item, local_time(item.created_at, request.timezone))
-        for item in request.items
-        if item.text.strip()
-    ]
+def entries_of(request: SummaryRequest) -> list[Entry]:
+    """Return the entries of a request's items that have text, in order.
 
-
-def summary_entries(request: SummaryRequest) -> list[Entry]:
-    """Return the entries of the summaries of a condensed request.
-
-    Bullets of earlier notes keep their role and time; other text speaks as ``summary`` at its own
-    time.
+    A message has one. Of a summary, bullets of earlier notes keep their role and time; other text
+    speaks as ``summary`` at its own time.
     """
-    return [
-        entry
-        for item in request.items
-        if item.text.strip()
-        for entry in _entries_of_summary(item, local_time(item.created_at, request.timezone))
-    ]
+    entries: list[Entry] = []
+    for item in request.items:
+        if not item.text.strip():
+            continue
+        moment = local_time(item.created_at, request.timezone)
+        if item.role == "summary":
+            entries += _entries_of_summary(item, moment)
+        else:
+            entries.append(_entry(item, moment))
+    return entries
 
 
 def bullet(entry: Entry, quote: str, day_before: str) -> str:

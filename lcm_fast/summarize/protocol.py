@@ -42,6 +42,9 @@ class SummaryRequest(msgspec.Struct, frozen=True):
         What came just before, for continuity; not to be repeated.
     instructions
         The operator's own instructions, may be empty.
+    focus
+        What the text is to serve, in the operator's words: it is a brief for that, made of
+        summaries and of messages behind them. Empty: it is a summary of all there is.
     timezone
         IANA zone of rendered times.
     timeout_s
@@ -55,6 +58,7 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     level: Literal["normal", "aggressive"] = "normal"
     previous_summary: str | None = None
     instructions: str = ""
+    focus: str = ""
     timezone: str = "UTC"
     timeout_s: float | None = None
 
@@ -62,6 +66,15 @@ class SummaryRequest(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The sources as one text with time and role headers; rendered at each access."""
         return render_source(self.items, self.timezone)
+
+    def call_timeout_s(self, configured_s: float) -> float:
+        """Return how long one call may take where `configured_s` is what calls may take in general.
+
+        A brief is so long that it may take as long as the request allows.
+        """
+        if self.timeout_s is None:
+            return configured_s
+        return (max if self.focus else min)(configured_s, self.timeout_s)
 
     @property
     def prompt(self) -> Prompt:

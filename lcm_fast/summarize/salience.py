@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 __all__ = [
     "TermWeights",
@@ -64,6 +64,7 @@ _LONGEST_IDENTIFIER = 120
 _IDENTIFIER_BONUS = 0.12
 _SINGLE_MENTION_WEIGHT = 0.6
 _LONE_CJK_WEIGHT = 0.25
+_RAISED_WEIGHT = 3.0
 
 
 class TermWeights:
@@ -75,13 +76,20 @@ class TermWeights:
         The terms of each fragment; what is said in the same words again counts once.
     groups
         For each fragment, the number of the message it belongs to; equal numbers are adjacent.
+    raised
+        Terms that matter more than their frequency tells.
 
     Complexity
     ----------
     Linear in the number of terms.
     """
 
-    def __init__(self, documents: Sequence[Sequence[str]], groups: Sequence[int]) -> None:
+    def __init__(
+        self,
+        documents: Sequence[Sequence[str]],
+        groups: Sequence[int],
+        raised: Collection[str] = (),
+    ) -> None:
         in_fragments: Counter[str] = Counter()
         in_messages: Counter[str] = Counter()
         last_message: dict[str, int] = {}
@@ -97,6 +105,8 @@ class TermWeights:
             term: _spread(in_messages[term]) * math.log(1.0 + total / count) * _script(term)
             for term, count in in_fragments.items()
         }
+        for term in self._weights.keys() & set(raised):
+            self._weights[term] *= _RAISED_WEIGHT
         self.in_fragments = in_fragments
 
     def __getitem__(self, term: str) -> float:

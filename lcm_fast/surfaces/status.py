@@ -17,7 +17,7 @@ from ..config import Config, load_config
 from ..counting import Counter, choose_counter
 from ..engine import Engine
 from ..kernels import IMPLEMENTATION, MISSING
-from ..store import SCHEMA_VERSION, Conversation, Debt, Guard, ModelCalibration, Store
+from ..store import SCHEMA_VERSION, Conversation, Debt, FocusBrief, Guard, ModelCalibration, Store
 from ..summarize import ExtractiveSummarizer
 
 __all__ = ["Status", "ingest_command", "look_at", "status", "unread_transcripts"]
@@ -26,6 +26,8 @@ _CONVERSATIONS_SHOWN = 50
 _TRANSCRIPTS_LOOKED_AT = 200
 _FROZEN_SHOWN = 20
 _DEBTS_SHOWN = 20
+_BRIEFS_SHOWN = 20
+_PROMPT_SHOWN = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Status:
     search: dict[str, Any]
     summarizer: dict[str, Any]
     token_counter: dict[str, Any]
+    focus: list[dict[str, Any]]
     summary_health: dict[str, int]
     config_sources: dict[str, str]
     problems: list[dict[str, str]]
@@ -147,6 +150,8 @@ def _status(
     guards = [guard for guard in store.guards().values() if guard.open_until]
     problems = _problems(config, sums, frozen, unread_transcripts(store))
     problems += _compaction_problems(debts, guards)
+    briefs = store.briefs(limit=_BRIEFS_SHOWN)
+    problems += _focus_problems(briefs)
     shown = store.recent_conversations(limit=_CONVERSATIONS_SHOWN, session_key=session_key)
     return Status(
         ok=not any(problem["severity"] == "error" for problem in problems),
@@ -185,6 +190,7 @@ def _status(
             "reason": counter.reason,
             "calibrations": [_calibration(one) for one in store.calibrations()],
         },
+        focus=[_brief(brief) for brief in briefs],
         summary_health={"fallback": sums["fallback_count"], "truncated": sums["truncated_count"]},
         config_sources=dict(config.sources),
         problems=problems,
@@ -239,6 +245,35 @@ def _debt(debt: Debt) -> dict[str, Any]:
         "next_attempt_after": debt.next_attempt_after,
         "last_failure": debt.last_failure_summary,
     }
+
+
+def _brief(brief: FocusBrief) -> dict[str, Any]:
+    return {
+        "conversation_id": brief.conversation_id,
+        "session_key": brief.session_key,
+        "brief_id": brief.brief_id,
+        "status": brief.status,
+        "prompt": brief.prompt[:_PROMPT_SHOWN],
+        "tokens": brief.token_count,
+        "target_tokens": brief.target_tokens,
+        "created_at": brief.created_at,
+        "error": brief.error,
+    }
+
+
+def _focus_problems(briefs: list[FocusBrief]) -> list[dict[str, str]]:
+    found = []
+    for brief in briefs:
+        name = brief.session_key or f"conversation {brief.conversation_id}"
+        if brief.status == "failed":
+            detail = f"the focus brief of {name} could not be written: {brief.error}"
+        elif brief.status == "draft":
+            detail = f"the focus brief of {name} was begun at {brief.created_at} and is not written"
+        else:
+            continue
+        hint = "`lcm-fast focus` writes it; what was shown before is shown still"
+        found.append(_problem("warning", f"focus_{brief.status}", detail, hint))
+    return found
 
 
 def _compaction_problems(debts: list[Debt], guards: list[Guard]) -> list[dict[str, str]]:

@@ -87,7 +87,7 @@ def test_an_example_prints_what_the_page_says(results: list[Result], number: int
 def _masked(text: str) -> str:
     """Return a text without what differs from run to run: figures, digests, kernels, spacing."""
     text = re.sub(r"^\.\.\.$", "<LEFT-OUT>", text, flags=re.MULTILINE)
-    text = re.sub(r"sum_[0-9a-f]{16}", "sum_X", text)
+    text = re.sub(r"(sum|focus)_[0-9a-f]{16}", r"\1_X", text)
     text = re.sub(r"(compiled|reference) kernels", "any kernels", text)
     text = re.sub(r"\d[\d,.:]*", "N", text)
     return " ".join(text.split())
@@ -149,6 +149,10 @@ def _runnable(command: str) -> str:
         "export --to FILE": which,
         "messages": which,
         "summaries": which,
+        "focus": which,
+        "focus PROMPT": which,
+        "refocus": which,
+        "unfocus": which,
     }
     for name, example in (("msg_N", "msg_1"), ("sum_X", "sum_0"), ("BATCH", "q1")):
         command = command.replace(name, example)

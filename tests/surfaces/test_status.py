@@ -36,6 +36,7 @@ KEYS: dict[str, set[str] | None] = {
     "search": {"pending"},
     "summarizer": {"name", "usage", "paused"},
     "token_counter": {"name", "exact", "reason", "calibrations"},
+    "focus": None,
     "summary_health": {"fallback", "truncated"},
     "config_sources": None,
     "problems": None,

@@ -27,11 +27,12 @@ LAYERS = {
     "ingest": 5,
     "compaction": 5,
     "assembly": 5,
-    "engine": 6,
-    "aio": 7,
-    "surfaces": 7,
-    "__init__": 8,
-    "__main__": 8,
+    "focus": 6,
+    "engine": 7,
+    "aio": 8,
+    "surfaces": 8,
+    "__init__": 9,
+    "__main__": 9,
 }
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

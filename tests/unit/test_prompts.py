@@ -8,7 +8,7 @@ import pytest
 
 from lcm_fast.kernels import estimate_tokens
 from lcm_fast.summarize import SourceItem, SourceRole, SummaryRequest, sender_label
-from lcm_fast.summarize.notes import EXPAND_PREFIX, summary_entries
+from lcm_fast.summarize.notes import EXPAND_PREFIX, entries_of
 
 AT = "2026-03-01T10:02:00Z"
 
@@ -96,7 +96,7 @@ def test_files_are_listed_while_summaries_are_detailed(depth: int, lists_files: 
 def test_a_model_that_obeys_is_read_as_notes_are() -> None:
     answer = f"- Chose port 8443.\nFiles: none\n{EXPAND_PREFIX}TLS, ports"
     condensed = a_request(SourceItem("s", "summary", answer, AT), depth=1)
-    (entry,) = summary_entries(condensed)
+    (entry,) = entries_of(condensed)
     assert entry.text == "- Chose port 8443.\nFiles: none"
 
 

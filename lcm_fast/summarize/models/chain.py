@@ -156,7 +156,8 @@ class _Round:
         return _response(self._call(model, 2 * max_tokens, think=think))
 
     def _call(self, model: LanguageModel, max_tokens: int, *, think: bool) -> ModelAnswer:
-        timeout_s = min(self.chain.timeout_s, self._seconds_left())
+        longest_s = self.request.call_timeout_s(self.chain.timeout_s)
+        timeout_s = min(longest_s, self._seconds_left())
         if timeout_s <= 0:
             raise SummarizerOutageError(f"{model.name}: no time was left to ask it")
         call = ModelCall(self.prompt.system, self.prompt.user, max_tokens, timeout_s, think)

@@ -11,6 +11,7 @@ from click.shell_completion import get_completion_class
 from .context import assemble
 from .failures import EXIT_USAGE, ending
 from .files import describe
+from .focus import focus, refocus, unfocus
 from .invocation import Invocation, global_options, pass_invocation
 from .output import survive_any_locale
 from .quarantine import quarantine
@@ -98,6 +99,9 @@ for _verb in (
     assemble,
     compact,
     maintain,
+    focus,
+    refocus,
+    unfocus,
     status,
     doctor,
     export,

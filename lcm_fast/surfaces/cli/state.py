@@ -52,6 +52,7 @@ def _status_report(found: Status) -> str:
             section("waiting", [_waiting(found), *map(_debt, found.maintenance["debts"])]),
             section("summaries", [_summarizer(found)]),
             section("tokens", list(_token_counter(found.token_counter))),
+            *([section("focus", list(map(_brief, found.focus)))] if found.focus else []),
             section("problems", [_problem(problem) for problem in found.problems] or ["none"]),
             section("config", _set_keys(found.config_sources) or ["defaults"]),
         ]
@@ -123,6 +124,12 @@ def _token_counter(counter: dict[str, Any]) -> Iterator[str]:
             f"{row['model']} makes {row['ratio']:.3f} of one counted by {row['counter']}"
             f" ({prompts} compared, last {row['updated_at']})"
         )
+
+
+def _brief(brief: dict[str, Any]) -> str:
+    name = brief["session_key"] or f"conversation {brief['conversation_id']}"
+    size = f"{brief['tokens']:,} of {counted(brief['target_tokens'], 'token')}"
+    return f"{name}: {brief['status']}, {size}: {brief['prompt']}"
 
 
 def _problem(problem: dict[str, str]) -> str:
