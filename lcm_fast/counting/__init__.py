@@ -6,12 +6,12 @@ Must not download anything, nor know messages, stores or engines (design, benchm
 from __future__ import annotations
 
 from .counters import Counter, choose_counter, given_counter
-from .vocabulary import find_vocabulary, read_vocabulary
+from .vocabulary import find_vocabularies, read_vocabulary
 
 __all__ = [
     "Counter",
     "choose_counter",
-    "find_vocabulary",
+    "find_vocabularies",
     "given_counter",
     "read_vocabulary",
 ]

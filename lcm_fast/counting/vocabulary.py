@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ..errors import VocabularyError
 
-__all__ = ["PUBLISHED", "find_vocabulary", "read_vocabulary"]
+__all__ = ["PUBLISHED", "find_vocabularies", "read_vocabulary"]
 
 # The sha256 of each encoding's file as tiktoken has it (tiktoken_ext/openai_public.py).
 PUBLISHED: Mapping[str, str] = {
@@ -26,10 +26,10 @@ _ADDRESS = "https://openaipublic.blob.core.windows.net/encodings/{}.tiktoken"
 _CACHES = ("TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR")
 
 
-def find_vocabulary(
+def find_vocabularies(
     encoding_name: str, folder: Path | None, environ: Mapping[str, str]
-) -> Path | None:
-    """Return the first file that should hold an encoding's vocabulary, or None; reads none.
+) -> list[Path]:
+    """Return the files that should hold an encoding's vocabulary, the preferred first; reads none.
 
     Parameters
     ----------
@@ -42,10 +42,7 @@ def find_vocabulary(
         May name tiktoken's cache, which it finds by ``TIKTOKEN_CACHE_DIR``, then
         ``DATA_GYM_CACHE_DIR``.
     """
-    for path in _places(encoding_name, folder, environ):
-        if path.is_file():
-            return path
-    return None
+    return [path for path in _places(encoding_name, folder, environ) if path.is_file()]
 
 
 def read_vocabulary(encoding_name: str, path: Path) -> bytes:

@@ -75,7 +75,7 @@ class Engine(Focusing):
             frontiers=frontiers,
             timezone=self.timezone,
             count_tokens=count_tokens,
-            counter=self.token_counter.name if config.usage_calibration else None,
+            counter=lambda: self.token_counter.name if config.usage_calibration else None,
             now=now or _utc_now,
             monotonic=monotonic,
         )

