@@ -146,9 +146,12 @@ class TestFocus:
         assert result.status == "active"
         assert "5007" in text
 
-    def test_a_second_one_supersedes_the_first(self, engine: Engine, writer: Writer) -> None:
+    def test_a_second_one_supersedes_the_first(
+        self, engine: Engine, writer: Writer, clock: Clock
+    ) -> None:
         first = engine.focus(TASK).brief
         writer.brief = lambda request: "another ¤"
+        clock.advance(minutes=1)
         second = engine.focus("something else").brief
         assert first is not None
         assert second is not None
