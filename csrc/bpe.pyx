@@ -2,7 +2,8 @@
 
 A text is cut into pieces by the encoding's pattern, a state machine over code points; a piece that
 is a token of the vocabulary counts 1, any other is merged pair by pair, lowest rank first (design,
-benchmarks 3). The vocabulary comes in as bytes: nothing here reads files.
+benchmarks 3). Merging begins with bytes, and with characters of three bytes where that is known to
+come to the same. The vocabulary comes in as bytes: nothing here reads files.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -48,6 +49,12 @@ cdef enum:
     LANES = 16
     NOGIL_BYTES = 4096
     PRESENT_BITS = 0x200000
+    # Pieces up to this many bytes are remembered, and how many.
+    KNOWN_BYTES = 62
+    KNOWN_BITS = 12
+    KNOWN = 4096
+    # Characters of three bytes in UTF-8 are below; so are the numbers of places between two.
+    WIDE_POINTS = 0x10000
 
 cdef enum:
     CASED = UPPER | LOWER
@@ -86,7 +93,17 @@ cdef struct Vocabulary:
     uint64_t* present
     # The rank of each pair of bytes.
     uint32_t* pairs
+    # A bit for each character of three bytes that merging may begin with, and for each place
+    # between two where a token may begin or end inside one of them.
+    uint64_t* whole
+    uint64_t* crossed
     Py_ssize_t longest
+
+# A piece and its tokens; no piece where the length is 0.
+cdef struct Known:
+    uint8_t length
+    uint8_t count
+    uint8_t[KNOWN_BYTES] piece
 
 
 @cython.final
@@ -112,7 +129,8 @@ cdef class TokenCounter:
 
     Notes
     -----
-    Threads may share a counter. Source: design, benchmarks 3.
+    Threads may share a counter; it remembers pieces for one of them at a time. Source: design,
+    benchmarks 3.
 
     Examples
     --------
@@ -127,6 +145,9 @@ cdef class TokenCounter:
     cdef readonly str encoding_name
     cdef bint is_o200k
     cdef Vocabulary vocabulary
+    # Read and written only by who has set the flag, which is done under the interpreter lock.
+    cdef Known* known
+    cdef bint is_known_in_use
 
     def __cinit__(self, encoding_name, vocabulary):
         if not isinstance(encoding_name, str):
@@ -139,9 +160,15 @@ cdef class TokenCounter:
             )
         self.encoding_name = encoding_name
         self.is_o200k = encoding_name == "o200k_base"
+        self.known = <Known*> calloc(KNOWN, sizeof(Known))
+        if self.known == NULL:
+            raise MemoryError()
         read_vocabulary(&self.vocabulary, vocabulary)
 
     def __dealloc__(self):
+        free(self.known)
+        free(self.vocabulary.crossed)
+        free(self.vocabulary.whole)
         free(self.vocabulary.slots)
         free(self.vocabulary.present)
         free(self.vocabulary.spellings)
@@ -203,6 +230,7 @@ cdef class TokenCounter:
         cdef const uint8_t* characters
         cdef Py_ssize_t length
         cdef int64_t count
+        cdef Known* known = NULL if self.is_known_in_use else self.known
         if PyUnicode_IS_ASCII(text):
             characters = <const uint8_t*> PyUnicode_DATA(text)
             length = PyUnicode_GET_LENGTH(text)
@@ -210,11 +238,17 @@ cdef class TokenCounter:
             encoded = utf8_of(text)
             characters = encoded
             length = len(encoded)
+        if known != NULL:
+            self.is_known_in_use = True
         if length < NOGIL_BYTES:
-            count = count_bytes(&self.vocabulary, self.is_o200k, characters, length, steps)
+            count = count_bytes(&self.vocabulary, self.is_o200k, known, characters, length, steps)
         else:
             with nogil:
-                count = count_bytes(&self.vocabulary, self.is_o200k, characters, length, steps)
+                count = count_bytes(
+                    &self.vocabulary, self.is_o200k, known, characters, length, steps
+                )
+        if known != NULL:
+            self.is_known_in_use = False
         if count < 0:
             raise MemoryError()
         return count
@@ -283,7 +317,8 @@ cdef int read_vocabulary(Vocabulary* vocabulary, bytes source) except -1:
             raise ValueError(f"vocabulary line {number} is not a token in base64 and its rank")
         used = add_token(vocabulary, token, length, <uint32_t> rank, used)
     fill_pairs(vocabulary)
-    return check_bytes(vocabulary)
+    check_bytes(vocabulary)
+    return fill_whole(vocabulary, source)
 
 
 cdef int allocate(Vocabulary* vocabulary, Py_ssize_t size, Py_ssize_t tokens) except -1:
@@ -295,7 +330,11 @@ cdef int allocate(Vocabulary* vocabulary, Py_ssize_t size, Py_ssize_t tokens) ex
     vocabulary.spellings = <uint8_t*> malloc(size + 1)
     vocabulary.pairs = <uint32_t*> malloc(65536 * sizeof(uint32_t))
     vocabulary.present = <uint64_t*> calloc(PRESENT_BITS // 64, sizeof(uint64_t))
+    vocabulary.whole = <uint64_t*> calloc(WIDE_POINTS // 64, sizeof(uint64_t))
+    vocabulary.crossed = <uint64_t*> calloc(WIDE_POINTS // 64, sizeof(uint64_t))
     if not (vocabulary.present and vocabulary.slots and vocabulary.spellings and vocabulary.pairs):
+        raise MemoryError()
+    if not (vocabulary.whole and vocabulary.crossed):
         raise MemoryError()
     return 0
 
@@ -450,6 +489,163 @@ cdef int check_bytes(const Vocabulary* vocabulary) except -1:
         if rank_of(vocabulary, &byte, 1) == NO_RANK:
             raise ValueError(f"vocabulary has no token for byte {i}")
     return 0
+
+
+# -- characters of three bytes ---------------------------------------------------------------------
+#
+# To begin with a whole character instead of its bytes changes nothing where three things hold. It
+# is a token by itself. No token begins or ends inside it in this text, so that nothing can keep its
+# bytes from one another (`crossed`). And every token that has the whole of it ranks behind all that
+# it is made of, so that none could have come before it was made (`whole`).
+
+cdef inline uint32_t wide_point(const uint8_t* character) noexcept nogil:
+    return (
+        (character[0] & 0x0Fu) << 12 | (character[1] & 0x3Fu) << 6 | (character[2] & 0x3Fu)
+    )
+
+
+cdef inline uint32_t place_between(uint8_t last, uint8_t first, uint8_t second) noexcept nogil:
+    """Return the number of a place, from the last byte before it and the first two after it."""
+    return (last & 0x3Fu) << 10 | (first & 0x0Fu) << 6 | (second & 0x3Fu)
+
+
+cdef inline bint has_bit(const uint64_t* bits, uint32_t number) noexcept nogil:
+    return bits[number >> 6] >> (number & 63) & 1
+
+
+cdef inline void set_bit(uint64_t* bits, uint32_t number) noexcept nogil:
+    bits[number >> 6] |= 1ULL << (number & 63)
+
+
+cdef inline Py_ssize_t width_of(uint8_t first) noexcept nogil:
+    """Return the bytes of a character by its first one."""
+    return 1 if first < 0x80 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
+
+
+cdef inline bint is_inner(uint8_t byte) noexcept nogil:
+    """Tell whether a byte is one of a character but not its first."""
+    return byte & 0xC0 == 0x80
+
+
+cdef int fill_whole(Vocabulary* vocabulary, bytes source) except -1:
+    """Note which characters merging may begin with, from the lines of a sound vocabulary."""
+    cdef const uint8_t* line = source
+    cdef const uint8_t* end = line + len(source)
+    cdef uint8_t[TOKEN_ROOM] token
+    cdef Py_ssize_t length
+    cdef Py_ssize_t point
+    cdef uint32_t* made_of = <uint32_t*> malloc(WIDE_POINTS * sizeof(uint32_t))
+    if made_of == NULL:
+        raise MemoryError()
+    for point in range(0x800, WIDE_POINTS):
+        made_of[point] = highest_rank(vocabulary, <uint32_t> point)
+        if made_of[point] != NO_RANK:
+            set_bit(vocabulary.whole, <uint32_t> point)
+    while line < end:
+        if line[0] == c"\n":
+            line += 1
+            continue
+        length = read_token(&line, end, token)
+        note_token(vocabulary, made_of, token, length, <uint32_t> read_rank(&line, end))
+    free(made_of)
+    return 0
+
+
+cdef uint32_t highest_rank(const Vocabulary* vocabulary, uint32_t point) noexcept:
+    """Return the highest rank of what a character is made of, itself included; NO_RANK when merging
+    does not make it."""
+    cdef uint8_t[3] character
+    cdef uint32_t pair
+    character[0] = <uint8_t> (0xE0 | point >> 12)
+    character[1] = <uint8_t> (0x80 | point >> 6 & 0x3F)
+    character[2] = <uint8_t> (0x80 | point & 0x3F)
+    pair = min(
+        vocabulary.pairs[character[0] << 8 | character[1]],
+        vocabulary.pairs[character[1] << 8 | character[2]],
+    )
+    return NO_RANK if pair == NO_RANK else max(pair, rank_of(vocabulary, character, 3))
+
+
+cdef void note_token(
+    Vocabulary* vocabulary,
+    const uint32_t* made_of,
+    const uint8_t* token,
+    Py_ssize_t length,
+    uint32_t rank,
+) noexcept:
+    """Note where a token cuts characters, and which it has whole without ranking behind them."""
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t width
+    cdef bint is_cut
+    cdef uint32_t point
+    while at < length and is_inner(token[at]):
+        at += 1
+    is_cut = at > 0
+    while at < length:
+        width = width_of(token[at])
+        if width == 3 and at and (is_cut or at + width > length):
+            note_crossed(vocabulary, token + at - 1, length - at)
+        is_cut = False
+        if width == 3 and at + width <= length and length > width:
+            point = wide_point(token + at)
+            if rank <= made_of[point]:
+                vocabulary.whole[point >> 6] &= ~(1ULL << (point & 63))
+        at += width
+
+
+cdef void note_crossed(
+    Vocabulary* vocabulary, const uint8_t* before, Py_ssize_t length
+) noexcept:
+    """Note the place behind a byte, whatever its second byte may be where the token has one only."""
+    cdef uint8_t second
+    if not is_inner(before[0]):
+        return
+    if length > 1:
+        set_bit(vocabulary.crossed, place_between(before[0], before[1], before[2]))
+        return
+    for second in range(0x80, 0xC0):
+        set_bit(vocabulary.crossed, place_between(before[0], before[1], second))
+
+
+cdef inline bint is_wide(const uint8_t* piece, Py_ssize_t length, Py_ssize_t at) noexcept nogil:
+    return at < length and piece[at] & 0xF0 == 0xE0
+
+
+cdef Py_ssize_t first_parts(
+    const Vocabulary* vocabulary, const uint8_t* piece, Py_ssize_t length, uint8_t* begins
+) noexcept nogil:
+    """Cut a short piece into the parts that merging begins with; return how many.
+
+    Parameters
+    ----------
+    begins
+        Is filled with where each begins, and the length.
+    """
+    cdef Py_ssize_t at = 0
+    cdef Py_ssize_t count = 0
+    cdef bint may_begin = True
+    cdef bint may_end
+    while at < length:
+        begins[count] = <uint8_t> at
+        count += 1
+        if not is_wide(piece, length, at):
+            at += 1
+            may_begin = False
+            continue
+        may_end = at + 3 == length or (
+            is_wide(piece, length, at + 3)
+            and not has_bit(
+                vocabulary.crossed, place_between(piece[at + 2], piece[at + 3], piece[at + 4])
+            )
+        )
+        if not (may_begin and may_end and has_bit(vocabulary.whole, wide_point(piece + at))):
+            begins[count] = <uint8_t> (at + 1)
+            begins[count + 1] = <uint8_t> (at + 2)
+            count += 2
+        at += 3
+        may_begin = may_end
+    begins[count] = <uint8_t> length
+    return count
 
 
 # -- cutting into pieces ---------------------------------------------------------------------------
@@ -656,11 +852,18 @@ cdef inline Py_ssize_t end_of_cl100k_piece(
 cdef int64_t count_bytes(
     const Vocabulary* vocabulary,
     bint is_o200k,
+    Known* known,
     const uint8_t* text,
     Py_ssize_t length,
     int64_t* steps,
 ) noexcept nogil:
-    """Return the tokens of a text in UTF-8, or -1 when memory ran out."""
+    """Return the tokens of a text in UTF-8, or -1 when memory ran out.
+
+    Parameters
+    ----------
+    known
+        Pieces that were merged before, by their hash; NULL for none.
+    """
     cdef Py_ssize_t begin = 0
     cdef Py_ssize_t end
     cdef Py_ssize_t merged
@@ -672,7 +875,7 @@ cdef int64_t count_bytes(
             end = end_of_cl100k_piece(text, length, begin)
         merged = 1
         if rank_of(vocabulary, text + begin, end - begin) == NO_RANK:
-            merged = merge(vocabulary, text + begin, end - begin, steps)
+            merged = merge(vocabulary, known, text + begin, end - begin, steps)
             if merged < 0:
                 return -1
         count += merged
@@ -682,11 +885,23 @@ cdef int64_t count_bytes(
 
 
 cdef inline Py_ssize_t merge(
-    const Vocabulary* vocabulary, const uint8_t* piece, Py_ssize_t length, int64_t* steps
+    const Vocabulary* vocabulary,
+    Known* known,
+    const uint8_t* piece,
+    Py_ssize_t length,
+    int64_t* steps,
 ) noexcept nogil:
-    if length <= SHORT:
+    cdef Known* slot
+    if length > SHORT:
+        return merge_long(vocabulary, piece, length, steps)
+    if length > KNOWN_BYTES or known == NULL:
         return merge_short(vocabulary, piece, length, steps)
-    return merge_long(vocabulary, piece, length, steps)
+    slot = known + (hash_of(word_of(piece, length), length) >> (64 - KNOWN_BITS))
+    if slot.length != length or memcmp(slot.piece, piece, length) != 0:
+        slot.count = <uint8_t> merge_short(vocabulary, piece, length, steps)
+        slot.length = <uint8_t> length
+        memcpy(slot.piece, piece, length)
+    return slot.count
 
 
 cdef Py_ssize_t merge_short(
@@ -694,19 +909,24 @@ cdef Py_ssize_t merge_short(
 ) noexcept nogil:
     """Merge the pair of lowest rank, the first of them, until there is none; return the parts."""
     cdef int32_t[SHORT] pairs
+    cdef uint8_t[SHORT_ENDS] begins
     cdef uint8_t[SHORT_ENDS] next
     cdef uint8_t[SHORT_ENDS] before
-    cdef Py_ssize_t size = (length + LANES - 1) // LANES * LANES
-    cdef Py_ssize_t parts = length
+    cdef Py_ssize_t count = first_parts(vocabulary, piece, length, begins)
+    cdef Py_ssize_t size = (count + LANES - 1) // LANES * LANES
+    cdef Py_ssize_t parts = count
     cdef Py_ssize_t at
     cdef int32_t lowest
-    for at in range(length - 1):
-        pairs[at] = pair_at(vocabulary.pairs[piece[at] << 8 | piece[at + 1]], at)
-    for at in range(length - 1, size):
-        pairs[at] = NO_PAIR
-    for at in range(length + 1):
+    for at in range(count + 1):
         next[at] = <uint8_t> (at + 1)
         before[at] = <uint8_t> (at - 1)
+    for at in range(count - 1):
+        if begins[at + 2] - begins[at] == 2:
+            pairs[at] = pair_at(vocabulary.pairs[piece[begins[at]] << 8 | piece[begins[at] + 1]], at)
+        else:
+            set_pair(vocabulary, piece, count, pairs, begins, next, at)
+    for at in range(count - 1, size):
+        pairs[at] = NO_PAIR
     while True:
         lowest = NO_PAIR
         for at in range(size):
@@ -719,9 +939,9 @@ cdef Py_ssize_t merge_short(
         pairs[next[at]] = NO_PAIR
         next[at] = next[next[at]]
         before[next[at]] = <uint8_t> at
-        set_pair(vocabulary, piece, length, pairs, next, at)
+        set_pair(vocabulary, piece, count, pairs, begins, next, at)
         if at > 0:
-            set_pair(vocabulary, piece, length, pairs, next, before[at])
+            set_pair(vocabulary, piece, count, pairs, begins, next, before[at])
 
 
 cdef inline int32_t pair_at(uint32_t rank, Py_ssize_t at) noexcept nogil:
@@ -731,14 +951,18 @@ cdef inline int32_t pair_at(uint32_t rank, Py_ssize_t at) noexcept nogil:
 cdef inline void set_pair(
     const Vocabulary* vocabulary,
     const uint8_t* piece,
-    Py_ssize_t length,
+    Py_ssize_t count,
     int32_t* pairs,
+    const uint8_t* begins,
     const uint8_t* next,
     Py_ssize_t at,
 ) noexcept nogil:
+    cdef Py_ssize_t begin = begins[at]
     pairs[at] = NO_PAIR
-    if next[at] < length:
-        pairs[at] = pair_at(rank_of(vocabulary, piece + at, next[next[at]] - at), at)
+    if next[at] < count:
+        pairs[at] = pair_at(
+            rank_of(vocabulary, piece + begin, begins[next[next[at]]] - begin), at
+        )
 
 
 cdef struct Merges:

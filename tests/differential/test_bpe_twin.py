@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from base64 import b64encode
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ texts = st.one_of(
     *(st.text(st.sampled_from(alphabet), max_size=40) for alphabet in ALPHABETS),
     st.text(st.sampled_from("".join(ALPHABETS)), max_size=60),
 )
+WIDE = "中文字数あー 語a"
 BYTES = [bytes([byte]) for byte in range(256)]
 
 
@@ -124,6 +127,50 @@ def test_what_is_no_list_of_texts_has_the_error_of_the_twin(
 ) -> None:
     ours, theirs = counters
     assert outcome(ours.count_many, value) == outcome(theirs.count_many, value)
+
+
+@st.composite
+def vocabularies(draw: st.DrawFn) -> bytes:
+    """All bytes, and parts of a text in any order: characters before or behind what has them."""
+    encoded = draw(st.text(st.sampled_from(WIDE), min_size=3, max_size=12)).encode()
+    places = st.integers(0, len(encoded))
+    parts = draw(st.lists(st.tuples(places, places), min_size=1, max_size=60))
+    tokens = dict.fromkeys(encoded[begin:end] for begin, end in parts if end - begin > 1)
+    return lines([*BYTES, *tokens])
+
+
+@settings(max_examples=500, deadline=None)
+@given(source=vocabularies(), text=st.text(st.sampled_from(WIDE), max_size=30))
+def test_any_ranks_of_wide_characters_give_the_counts_of_tiktoken(source: bytes, text: str) -> None:
+    ours, theirs = (module.TokenCounter("o200k_base", source) for module in (kernel, twin))
+    assert ours.count(text) == theirs.count(text)
+
+
+def test_a_vocabulary_that_cuts_characters_is_counted_as_tiktoken_does() -> None:
+    first, second, third = (character.encode() for character in "中文字")
+    pairs = [character[:2] for character in (first, second, third)]
+    cut = [first + second[:2], second[2:] + third, first[2:] + second]
+    for tokens in itertools.permutations([first, second, third, *cut]):
+        source = lines([*BYTES, *pairs, *tokens])
+        ours, theirs = (module.TokenCounter("o200k_base", source) for module in (kernel, twin))
+        for text in ("中文", "文字", "中文字", "字中文字中"):
+            assert ours.count(text) == theirs.count(text), (tokens, text)
+
+
+def test_a_piece_counts_the_same_when_it_comes_again(counters: tuple[Any, Any]) -> None:
+    ours, theirs = counters
+    words = [f"qzx{number:05}vkj" for number in range(10_000)]
+    text = " ".join(words)
+    assert ours.count(text) == ours.count(text) == theirs.count(text)
+    assert ours.count_many(words).tolist() == theirs.count_many(words).tolist()
+
+
+def test_threads_that_share_a_counter_count_as_one(counters: tuple[Any, Any]) -> None:
+    ours, _ = counters
+    texts = [f"qzx{number:05}vkj " * 2000 for number in range(64)]
+    alone = [ours.count(text) for text in texts]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(ours.count, texts)) == alone
 
 
 @pytest.mark.parametrize(
