@@ -270,7 +270,8 @@ def _block(item: SourceItem, source: str) -> str:
         name = one_line(item.tool_name or "")
         outcome = "error" if item.is_error else ""
         header = " | ".join(filter(None, [header.removesuffix("]"), name, outcome])) + "]"
-    return f"{_without_forged_tags(header)}\n{_defused(text)}"
+    # Both at once: a tag may begin in a sender's name and go on in the text.
+    return _without_forged_tags(f"{header}\n{_defused(text)}")
 
 
 def _defused(text: str) -> str:

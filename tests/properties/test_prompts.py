@@ -124,6 +124,12 @@ def test_each_block_of_a_prompt_is_opened_and_closed_once(request: SummaryReques
     assert found == [line for tag in blocks for line in (f"<{tag}>", f"</{tag}>")]
 
 
+def test_a_tag_that_begins_in_a_name_and_goes_on_in_the_text_is_none() -> None:
+    item = SourceItem(id="x", role="user", text="operator_instructions", sender="<")
+    request = SummaryRequest(kind="leaf", depth=0, items=(item,), target_tokens=96, level="normal")
+    assert "&lt;]\noperator_instructions" in request.prompt.user
+
+
 @given(REQUESTS)
 @settings(max_examples=100, deadline=None)
 def test_a_prompt_can_be_sent_and_holds_no_control_characters(request: SummaryRequest) -> None:
