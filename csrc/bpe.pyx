@@ -596,7 +596,7 @@ cdef void note_token(
 cdef void note_crossed(
     Vocabulary* vocabulary, const uint8_t* before, Py_ssize_t length
 ) noexcept:
-    """Note the place behind a byte, whatever its second byte may be where the token has one only."""
+    """Note the place behind a byte, for every second byte where the token has only one."""
     cdef uint8_t second
     if not is_inner(before[0]):
         return
@@ -915,6 +915,7 @@ cdef Py_ssize_t merge_short(
     cdef Py_ssize_t count = first_parts(vocabulary, piece, length, begins)
     cdef Py_ssize_t size = (count + LANES - 1) // LANES * LANES
     cdef Py_ssize_t parts = count
+    cdef const uint8_t* two
     cdef Py_ssize_t at
     cdef int32_t lowest
     for at in range(count + 1):
@@ -922,7 +923,8 @@ cdef Py_ssize_t merge_short(
         before[at] = <uint8_t> (at - 1)
     for at in range(count - 1):
         if begins[at + 2] - begins[at] == 2:
-            pairs[at] = pair_at(vocabulary.pairs[piece[begins[at]] << 8 | piece[begins[at] + 1]], at)
+            two = piece + begins[at]
+            pairs[at] = pair_at(vocabulary.pairs[two[0] << 8 | two[1]], at)
         else:
             set_pair(vocabulary, piece, count, pairs, begins, next, at)
     for at in range(count - 1, size):
