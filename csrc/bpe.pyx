@@ -318,7 +318,7 @@ cdef int read_vocabulary(Vocabulary* vocabulary, bytes source) except -1:
         used = add_token(vocabulary, token, length, <uint32_t> rank, used)
     fill_pairs(vocabulary)
     check_bytes(vocabulary)
-    return fill_whole(vocabulary, source)
+    return fill_whole(vocabulary)
 
 
 cdef int allocate(Vocabulary* vocabulary, Py_ssize_t size, Py_ssize_t tokens) except -1:
@@ -426,6 +426,18 @@ cdef inline uint64_t hash_of(uint64_t word, Py_ssize_t length) noexcept nogil:
     return (word ^ word >> 29) * SPREAD
 
 
+cdef inline bint has_bit(const uint64_t* bits, uint32_t number) noexcept nogil:
+    return bits[number >> 6] >> (number & 63) & 1
+
+
+cdef inline void set_bit(uint64_t* bits, uint32_t number) noexcept nogil:
+    bits[number >> 6] |= 1ULL << (number & 63)
+
+
+cdef inline void clear_bit(uint64_t* bits, uint32_t number) noexcept nogil:
+    bits[number >> 6] &= ~(1ULL << (number & 63))
+
+
 cdef uint32_t add_token(
     Vocabulary* vocabulary, const uint8_t* token, Py_ssize_t length, uint32_t rank, uint32_t used
 ) noexcept:
@@ -433,15 +445,13 @@ cdef uint32_t add_token(
     cdef uint64_t word = word_of(token, length)
     cdef uint64_t mixed = hash_of(word, length)
     cdef uint64_t slot = mixed >> vocabulary.shift
-    vocabulary.present[mixed % PRESENT_BITS // 64] |= 1ULL << (mixed % 64)
+    set_bit(vocabulary.present, <uint32_t> (mixed % PRESENT_BITS))
     while vocabulary.slots[slot].tail:
         slot = (slot + 1) & vocabulary.mask
     vocabulary.slots[slot].word = word
     vocabulary.slots[slot].offset = used
     vocabulary.slots[slot].tail = rank << 8 | <uint32_t> length
     vocabulary.longest = max(vocabulary.longest, length)
-    if length <= 8:
-        return used
     memcpy(vocabulary.spellings + used, token, length)
     return used + <uint32_t> length
 
@@ -458,7 +468,7 @@ cdef inline uint32_t rank_of(
         return NO_RANK
     word = word_of(piece, length)
     mixed = hash_of(word, length)
-    if not vocabulary.present[mixed % PRESENT_BITS // 64] >> (mixed % 64) & 1:
+    if not has_bit(vocabulary.present, <uint32_t> (mixed % PRESENT_BITS)):
         return NO_RANK
     slot = mixed >> vocabulary.shift
     while True:
@@ -499,6 +509,7 @@ cdef int check_bytes(const Vocabulary* vocabulary) except -1:
 # it is made of, so that none could have come before it was made (`whole`).
 
 cdef inline uint32_t wide_point(const uint8_t* character) noexcept nogil:
+    """Return the code point of a character of three bytes."""
     return (
         (character[0] & 0x0Fu) << 12 | (character[1] & 0x3Fu) << 6 | (character[2] & 0x3Fu)
     )
@@ -507,14 +518,6 @@ cdef inline uint32_t wide_point(const uint8_t* character) noexcept nogil:
 cdef inline uint32_t place_between(uint8_t last, uint8_t first, uint8_t second) noexcept nogil:
     """Return the number of a place, from the last byte before it and the first two after it."""
     return (last & 0x3Fu) << 10 | (first & 0x0Fu) << 6 | (second & 0x3Fu)
-
-
-cdef inline bint has_bit(const uint64_t* bits, uint32_t number) noexcept nogil:
-    return bits[number >> 6] >> (number & 63) & 1
-
-
-cdef inline void set_bit(uint64_t* bits, uint32_t number) noexcept nogil:
-    bits[number >> 6] |= 1ULL << (number & 63)
 
 
 cdef inline Py_ssize_t width_of(uint8_t first) noexcept nogil:
@@ -527,26 +530,28 @@ cdef inline bint is_inner(uint8_t byte) noexcept nogil:
     return byte & 0xC0 == 0x80
 
 
-cdef int fill_whole(Vocabulary* vocabulary, bytes source) except -1:
-    """Note which characters merging may begin with, from the lines of a sound vocabulary."""
-    cdef const uint8_t* line = source
-    cdef const uint8_t* end = line + len(source)
-    cdef uint8_t[TOKEN_ROOM] token
-    cdef Py_ssize_t length
-    cdef Py_ssize_t point
+cdef int fill_whole(Vocabulary* vocabulary) except -1:
+    """Note which characters merging may begin with, from the tokens of a sound vocabulary."""
+    cdef const Token* token
+    cdef uint64_t slot
+    cdef uint32_t point
     cdef uint32_t* made_of = <uint32_t*> malloc(WIDE_POINTS * sizeof(uint32_t))
     if made_of == NULL:
         raise MemoryError()
-    for point in range(0x800, WIDE_POINTS):
-        made_of[point] = highest_rank(vocabulary, <uint32_t> point)
+    for point in range(0x800, <uint32_t> WIDE_POINTS):
+        made_of[point] = highest_rank(vocabulary, point)
         if made_of[point] != NO_RANK:
-            set_bit(vocabulary.whole, <uint32_t> point)
-    while line < end:
-        if line[0] == c"\n":
-            line += 1
-            continue
-        length = read_token(&line, end, token)
-        note_token(vocabulary, made_of, token, length, <uint32_t> read_rank(&line, end))
+            set_bit(vocabulary.whole, point)
+    for slot in range(vocabulary.mask + 1):
+        token = &vocabulary.slots[slot]
+        if token.tail:
+            note_token(
+                vocabulary,
+                made_of,
+                vocabulary.spellings + token.offset,
+                token.tail & 255,
+                token.tail >> 8,
+            )
     free(made_of)
     return 0
 
@@ -589,7 +594,7 @@ cdef void note_token(
         if width == 3 and at + width <= length and length > width:
             point = wide_point(token + at)
             if rank <= made_of[point]:
-                vocabulary.whole[point >> 6] &= ~(1ULL << (point & 63))
+                clear_bit(vocabulary.whole, point)
         at += width
 
 
@@ -661,7 +666,7 @@ cdef inline uint32_t read(const uint8_t* text, Py_ssize_t* at) noexcept nogil:
         return (byte[0] & 0x1Fu) << 6 | (byte[1] & 0x3Fu)
     if byte[0] < 0xF0:
         at[0] += 3
-        return (byte[0] & 0x0Fu) << 12 | (byte[1] & 0x3Fu) << 6 | (byte[2] & 0x3Fu)
+        return wide_point(byte)
     at[0] += 4
     return (
         (byte[0] & 0x07u) << 18
