@@ -271,13 +271,17 @@ def _block(item: SourceItem, source: str) -> str:
         outcome = "error" if item.is_error else ""
         header = " | ".join(filter(None, [header.removesuffix("]"), name, outcome])) + "]"
     # Both at once: a tag may begin in a sender's name and go on in the text.
-    return _without_forged_tags(f"{header}\n{_defused(text)}")
+    return _without_forged_tags(f"{header}\n{_without_forged_headers(text)}")
 
 
 def _defused(text: str) -> str:
     """Return a text in which no line can be taken for a header of ours, and nothing for a tag."""
+    return _without_forged_tags(_without_forged_headers(text))
+
+
+def _without_forged_headers(text: str) -> str:
     shown = "\n".join(map(_printable_line, text.split("\n")))
-    return _FORGED_HEADER.sub(r"\1> ", _without_forged_tags(shown)).strip()
+    return _FORGED_HEADER.sub(r"\1> ", shown).strip()
 
 
 def _printable_line(line: str) -> str:
