@@ -38,6 +38,33 @@ cdef extern from "Python.h":
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
     object PyUnicode_AsUTF8String(object text)
 
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #define LCM_SPREAD 0x9E3779B97F4A7C15ULL
+    #if defined(_MSC_VER) || __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    #define LCM_FIRST_BYTES(bytes, count) ((bytes) & (UINT64_MAX >> (64 - 8 * (count))))
+    #else
+    #define LCM_FIRST_BYTES(bytes, count) ((bytes) >> (64 - 8 * (count)))
+    #endif
+    #if defined(__GNUC__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    #define LCM_FIRST_MARK(marks) (__builtin_ctzll(marks) >> 3)
+    #else
+    static int LCM_FIRST_MARK(uint64_t marks) {
+        const uint8_t *bytes = (const uint8_t *) &marks;
+        int first = 0;
+        while (bytes[first] == 0) first++;
+        return first;
+    }
+    #endif
+    """
+    # What a word is multiplied with to spread its bits.
+    uint64_t SPREAD "LCM_SPREAD"
+    # The first of eight bytes, in the order of memory, that is not 0; there must be one.
+    int first_mark "LCM_FIRST_MARK" (uint64_t marks) noexcept nogil
+    # The first one to eight of eight bytes.
+    uint64_t first_bytes "LCM_FIRST_BYTES" (uint64_t bytes, Py_ssize_t count) noexcept nogil
+
 cdef enum:
     CODE_POINTS = 0x110000
     LONGEST_TOKEN = 255
@@ -51,8 +78,8 @@ cdef enum:
     PRESENT_BITS = 0x200000
     # Pieces up to this many bytes are remembered, and how many.
     KNOWN_BYTES = 62
-    KNOWN_BITS = 12
-    KNOWN = 4096
+    KNOWN_BITS = 14
+    KNOWN = 16384
     # Characters of three bytes in UTF-8 are below; so are the numbers of places between two.
     WIDE_POINTS = 0x10000
 
@@ -70,7 +97,6 @@ cdef int PLACE_BITS = 40
 cdef uint64_t PLACE = 0xFFFFFFFFFFULL
 cdef int32_t NO_PAIR = 0x7FFFFFFF
 cdef uint32_t NO_RANK = 0xFFFFFFFF
-cdef uint64_t SPREAD = 0x9E3779B97F4A7C15ULL
 cdef tuple ENCODINGS = ("cl100k_base", "o200k_base")
 
 cdef uint8_t[CODE_POINTS] classes
@@ -393,27 +419,25 @@ cdef inline uint64_t load_8(const uint8_t* piece) noexcept nogil:
     return word
 
 
-cdef inline uint64_t load_4(const uint8_t* piece) noexcept nogil:
-    cdef uint32_t word
-    memcpy(&word, piece, 4)
-    return word
-
-
 @cython.overflowcheck(False)
-cdef inline uint64_t word_of(const uint8_t* piece, Py_ssize_t length) noexcept nogil:
-    """Return what stands for a piece of this length: all its bytes up to 8, a hash beyond."""
-    cdef uint64_t word
+cdef inline uint64_t word_of(
+    const uint8_t* piece, Py_ssize_t length, const uint8_t* end
+) noexcept nogil:
+    """Return what stands for a piece of this length: all its bytes up to 8, a hash beyond.
+
+    Parameters
+    ----------
+    end
+        Up to where there are bytes to read: eight of them at once make no choice by length.
+    """
+    cdef uint64_t word = 0
     cdef Py_ssize_t i
-    if length == 8:
-        return load_8(piece)
-    if length < 4:
-        return (
-            <uint64_t> piece[0]
-            | <uint64_t> piece[length // 2] << 8
-            | <uint64_t> piece[length - 1] << 16
-        )
-    if length < 8:
-        return load_4(piece) | load_4(piece + length - 4) << 32
+    if length <= 8:
+        if end - piece >= 8:
+            word = load_8(piece)
+        else:
+            memcpy(&word, piece, length)
+        return first_bytes(word, length)
     word = load_8(piece + length - 8)
     for i in range(0, length - 8, 8):
         word = (word ^ word >> 29) * SPREAD + load_8(piece + i)
@@ -442,7 +466,7 @@ cdef uint32_t add_token(
     Vocabulary* vocabulary, const uint8_t* token, Py_ssize_t length, uint32_t rank, uint32_t used
 ) noexcept:
     """Put a token into the table; return how much of the spellings is used by then."""
-    cdef uint64_t word = word_of(token, length)
+    cdef uint64_t word = word_of(token, length, token + length)
     cdef uint64_t mixed = hash_of(word, length)
     cdef uint64_t slot = mixed >> vocabulary.shift
     set_bit(vocabulary.present, <uint32_t> (mixed % PRESENT_BITS))
@@ -457,16 +481,16 @@ cdef uint32_t add_token(
 
 
 cdef inline uint32_t rank_of(
-    const Vocabulary* vocabulary, const uint8_t* piece, Py_ssize_t length
+    const Vocabulary* vocabulary, const uint8_t* piece, Py_ssize_t length, const uint8_t* end
 ) noexcept nogil:
-    """Return the rank of a piece, NO_RANK when it is no token."""
+    """Return the rank of a piece, NO_RANK when it is no token; `end` as in `word_of`."""
     cdef uint64_t word
     cdef uint64_t mixed
     cdef uint64_t slot
     cdef const Token* token
     if length > vocabulary.longest:
         return NO_RANK
-    word = word_of(piece, length)
+    word = word_of(piece, length, end)
     mixed = hash_of(word, length)
     if not has_bit(vocabulary.present, <uint32_t> (mixed % PRESENT_BITS)):
         return NO_RANK
@@ -488,7 +512,7 @@ cdef void fill_pairs(Vocabulary* vocabulary) noexcept:
     for i in range(65536):
         pair[0] = <uint8_t> (i >> 8)
         pair[1] = <uint8_t> i
-        vocabulary.pairs[i] = rank_of(vocabulary, pair, 2)
+        vocabulary.pairs[i] = rank_of(vocabulary, pair, 2, &pair[2])
 
 
 cdef int check_bytes(const Vocabulary* vocabulary) except -1:
@@ -496,7 +520,7 @@ cdef int check_bytes(const Vocabulary* vocabulary) except -1:
     cdef int i
     for i in range(256):
         byte = <uint8_t> i
-        if rank_of(vocabulary, &byte, 1) == NO_RANK:
+        if rank_of(vocabulary, &byte, 1, &byte + 1) == NO_RANK:
             raise ValueError(f"vocabulary has no token for byte {i}")
     return 0
 
@@ -568,7 +592,9 @@ cdef uint32_t highest_rank(const Vocabulary* vocabulary, uint32_t point) noexcep
         vocabulary.pairs[character[0] << 8 | character[1]],
         vocabulary.pairs[character[1] << 8 | character[2]],
     )
-    return NO_RANK if pair == NO_RANK else max(pair, rank_of(vocabulary, character, 3))
+    if pair == NO_RANK:
+        return NO_RANK
+    return max(pair, rank_of(vocabulary, character, 3, &character[3]))
 
 
 cdef void note_token(
@@ -686,10 +712,38 @@ cdef inline uint8_t class_at(
     return classes[read(text, after)]
 
 
+cdef inline Py_ssize_t end_of_ascii(
+    const uint8_t* text, Py_ssize_t length, Py_ssize_t at, uint8_t members
+) noexcept nogil:
+    """Pass ASCII letters, those of upper case if `members` has them, eight bytes at a time.
+
+    The last seven bytes of a text are left to the caller.
+    """
+    cdef uint64_t bytes
+    cdef uint64_t low
+    cdef uint64_t letters
+    cdef uint64_t others
+    while length - at >= 8:
+        bytes = load_8(text + at)
+        low = bytes & 0x7F7F7F7F7F7F7F7FULL
+        if members & UPPER:
+            low |= 0x2020202020202020ULL
+        # The high bit of each byte: set by a sum where the byte is at least "a", at most "z".
+        letters = (low + 0x1F1F1F1F1F1F1F1FULL) & ~(low + 0x0505050505050505ULL) & ~bytes
+        others = ~letters & 0x8080808080808080ULL
+        if others:
+            return at + first_mark(others)
+        at += 8
+    return at
+
+
 cdef inline Py_ssize_t end_of_run(
     const uint8_t* text, Py_ssize_t length, Py_ssize_t at, uint8_t members
 ) noexcept nogil:
-    cdef Py_ssize_t after = at
+    """Pass characters of these classes, letters of lower case among them."""
+    cdef Py_ssize_t after
+    at = end_of_ascii(text, length, at, members)
+    after = at
     while at < length and classes[read(text, &after)] & members:
         at = after
     return at
@@ -879,8 +933,8 @@ cdef int64_t count_bytes(
         else:
             end = end_of_cl100k_piece(text, length, begin)
         merged = 1
-        if rank_of(vocabulary, text + begin, end - begin) == NO_RANK:
-            merged = merge(vocabulary, known, text + begin, end - begin, steps)
+        if rank_of(vocabulary, text + begin, end - begin, text + length) == NO_RANK:
+            merged = merge(vocabulary, known, text + begin, end - begin, text + length, steps)
             if merged < 0:
                 return -1
         count += merged
@@ -894,23 +948,29 @@ cdef inline Py_ssize_t merge(
     Known* known,
     const uint8_t* piece,
     Py_ssize_t length,
+    const uint8_t* end,
     int64_t* steps,
 ) noexcept nogil:
+    """Return the tokens of a piece that is none itself; -1 when memory ran out."""
     cdef Known* slot
     if length > SHORT:
-        return merge_long(vocabulary, piece, length, steps)
+        return merge_long(vocabulary, piece, length, end, steps)
     if length > KNOWN_BYTES or known == NULL:
-        return merge_short(vocabulary, piece, length, steps)
-    slot = known + (hash_of(word_of(piece, length), length) >> (64 - KNOWN_BITS))
+        return merge_short(vocabulary, piece, length, end, steps)
+    slot = known + (hash_of(word_of(piece, length, end), length) >> (64 - KNOWN_BITS))
     if slot.length != length or memcmp(slot.piece, piece, length) != 0:
-        slot.count = <uint8_t> merge_short(vocabulary, piece, length, steps)
+        slot.count = <uint8_t> merge_short(vocabulary, piece, length, end, steps)
         slot.length = <uint8_t> length
         memcpy(slot.piece, piece, length)
     return slot.count
 
 
 cdef Py_ssize_t merge_short(
-    const Vocabulary* vocabulary, const uint8_t* piece, Py_ssize_t length, int64_t* steps
+    const Vocabulary* vocabulary,
+    const uint8_t* piece,
+    Py_ssize_t length,
+    const uint8_t* end,
+    int64_t* steps,
 ) noexcept nogil:
     """Merge the pair of lowest rank, the first of them, until there is none; return the parts."""
     cdef int32_t[SHORT] pairs
@@ -931,7 +991,7 @@ cdef Py_ssize_t merge_short(
             two = piece + begins[at]
             pairs[at] = pair_at(vocabulary.pairs[two[0] << 8 | two[1]], at)
         else:
-            set_pair(vocabulary, piece, count, pairs, begins, next, at)
+            set_pair(vocabulary, piece, end, count, pairs, begins, next, at)
     for at in range(count - 1, size):
         pairs[at] = NO_PAIR
     while True:
@@ -946,9 +1006,9 @@ cdef Py_ssize_t merge_short(
         pairs[next[at]] = NO_PAIR
         next[at] = next[next[at]]
         before[next[at]] = <uint8_t> at
-        set_pair(vocabulary, piece, count, pairs, begins, next, at)
+        set_pair(vocabulary, piece, end, count, pairs, begins, next, at)
         if at > 0:
-            set_pair(vocabulary, piece, count, pairs, begins, next, before[at])
+            set_pair(vocabulary, piece, end, count, pairs, begins, next, before[at])
 
 
 cdef inline int32_t pair_at(uint32_t rank, Py_ssize_t at) noexcept nogil:
@@ -958,6 +1018,7 @@ cdef inline int32_t pair_at(uint32_t rank, Py_ssize_t at) noexcept nogil:
 cdef inline void set_pair(
     const Vocabulary* vocabulary,
     const uint8_t* piece,
+    const uint8_t* end,
     Py_ssize_t count,
     int32_t* pairs,
     const uint8_t* begins,
@@ -968,7 +1029,7 @@ cdef inline void set_pair(
     pairs[at] = NO_PAIR
     if next[at] < count:
         pairs[at] = pair_at(
-            rank_of(vocabulary, piece + begin, begins[next[next[at]]] - begin), at
+            rank_of(vocabulary, piece + begin, begins[next[next[at]]] - begin, end), at
         )
 
 
@@ -984,7 +1045,11 @@ cdef struct Merges:
 
 
 cdef Py_ssize_t merge_long(
-    const Vocabulary* vocabulary, const uint8_t* piece, Py_ssize_t length, int64_t* steps
+    const Vocabulary* vocabulary,
+    const uint8_t* piece,
+    Py_ssize_t length,
+    const uint8_t* end,
+    int64_t* steps,
 ) noexcept nogil:
     """As `merge_short`, in O(n log n); -1 when memory ran out."""
     cdef Merges merges
@@ -994,7 +1059,7 @@ cdef Py_ssize_t merge_long(
     merges.ranks = <uint32_t*> malloc(length * sizeof(uint32_t))
     merges.heap = <uint64_t*> malloc(2 * length * sizeof(uint64_t))
     if merges.next and merges.before and merges.ranks and merges.heap:
-        parts = merge_all(&merges, vocabulary, piece, length, steps)
+        parts = merge_all(&merges, vocabulary, piece, length, end, steps)
     free(merges.next)
     free(merges.before)
     free(merges.ranks)
@@ -1007,6 +1072,7 @@ cdef Py_ssize_t merge_all(
     const Vocabulary* vocabulary,
     const uint8_t* piece,
     Py_ssize_t length,
+    const uint8_t* end,
     int64_t* steps,
 ) noexcept nogil:
     cdef Py_ssize_t parts = length
@@ -1018,7 +1084,7 @@ cdef Py_ssize_t merge_all(
         merges.next[at] = at + 1
         merges.before[at] = at - 1
     for at in range(length):
-        set_rank(merges, vocabulary, piece, length, at, steps)
+        set_rank(merges, vocabulary, piece, length, end, at, steps)
     while merges.size:
         lowest = pop(merges, steps)
         at = <Py_ssize_t> (lowest & PLACE)
@@ -1030,9 +1096,9 @@ cdef Py_ssize_t merge_all(
         if merges.next[at] < length:
             merges.before[merges.next[at]] = at
         parts -= 1
-        set_rank(merges, vocabulary, piece, length, at, steps)
+        set_rank(merges, vocabulary, piece, length, end, at, steps)
         if at > 0:
-            set_rank(merges, vocabulary, piece, length, merges.before[at], steps)
+            set_rank(merges, vocabulary, piece, length, end, merges.before[at], steps)
     return parts
 
 
@@ -1041,6 +1107,7 @@ cdef inline void set_rank(
     const Vocabulary* vocabulary,
     const uint8_t* piece,
     Py_ssize_t length,
+    const uint8_t* end,
     Py_ssize_t at,
     int64_t* steps,
 ) noexcept nogil:
@@ -1049,7 +1116,7 @@ cdef inline void set_rank(
     merges.ranks[at] = NO_RANK
     if next == length:
         return
-    merges.ranks[at] = rank_of(vocabulary, piece + at, merges.next[next] - at)
+    merges.ranks[at] = rank_of(vocabulary, piece + at, merges.next[next] - at, end)
     if merges.ranks[at] != NO_RANK:
         push(merges, <uint64_t> merges.ranks[at] << PLACE_BITS | <uint64_t> at, steps)
 

@@ -23,6 +23,7 @@ kernel = pytest.importorskip("lcm_fast.kernels._bpe", reason="no binary of the b
 ENCODINGS = ("o200k_base", "cl100k_base")
 ALPHABETS = (
     "abcdeABCDs'tTreLlvVmd  \n\r/",
+    "azAZ`{@[z",
     "\u017f'sSx 1٣Ⅷ½",
     "数据库カナ한글ー々 aA",
     "éÉßſKİıǅ\u0323\u0301 ٣ـ\u200d\ufe0fa'm",
@@ -66,6 +67,18 @@ def counters(request: pytest.FixtureRequest) -> tuple[Any, Any]:
 def test_counts_are_those_of_tiktoken(counters: tuple[Any, Any], text: str) -> None:
     ours, theirs = counters
     assert ours.count(text) == theirs.count(text)
+
+
+@pytest.mark.parametrize("letter", "azAZ")
+def test_a_word_ends_at_the_same_character_wherever_it_stands(
+    counters: tuple[Any, Any], letter: str
+) -> None:
+    ours, theirs = counters
+    for after in [*map(chr, range(128)), "\u0080", "é", "Ǳ", "中", "\u00a0", "🔥"]:
+        for length in range(18):
+            text = f"{letter * length}{after}zzaaZZAAz"
+            assert ours.count(text) == theirs.count(text), text
+            assert ours.count(text[: length + 1]) == theirs.count(text[: length + 1]), text
 
 
 @settings(max_examples=200, deadline=None)
