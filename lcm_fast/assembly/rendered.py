@@ -10,7 +10,6 @@ import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -34,8 +33,7 @@ _Place = tuple[int, int, int]
 _Key = tuple[int, Shape | None, bool]
 
 
-@dataclass(slots=True)
-class _Rendered:
+class _Rendered(msgspec.Struct, eq=False):
     """What is worth remembering of one message that is sent; the message itself is decoded anew for
     each caller, who may change it.
 

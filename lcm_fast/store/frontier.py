@@ -22,15 +22,15 @@ __all__ = ["BRIEF", "MESSAGE", "ROLE_CODES", "SUMMARY", "Frontier", "KnownFronti
 MESSAGE, SUMMARY, BRIEF = 0, 1, 2
 ROLE_CODES = {"system": 0, "user": 1, "assistant": 2, "tool": 3, "summary": 4}
 
-_COLUMNS = 7
 _ROLE_CODE = " ".join(f"WHEN '{name}' THEN {code}" for name, code in ROLE_CODES.items())
+# As few columns as will do: on a long frontier, taking values from the cursor is most of the time.
+_COLUMNS = 5
 _ITEMS = (
-    f"SELECT ordinal, item_type = 'summary', CASE role {_ROLE_CODE} END, depth, wire_tokens,"
-    " opener, coalesce(message_id, -1) FROM context_items"
-    " WHERE conversation_id = ? AND ordinal > ? ORDER BY ordinal"
+    f"SELECT ordinal, CASE role {_ROLE_CODE} END, wire_tokens, opener, coalesce(message_id, -1)"
+    " FROM context_items WHERE conversation_id = ? AND ordinal > ? ORDER BY ordinal"
 )
-_SUMMARY_IDS = (
-    "SELECT summary_id FROM context_items"
+_SUMMARIES = (
+    "SELECT summary_id, depth FROM context_items"
     " WHERE conversation_id = ? AND ordinal > ? AND item_type = 'summary' ORDER BY ordinal"
 )
 
@@ -106,10 +106,10 @@ class Frontier:
     ) -> Frontier:
         """Return the frontier with the items ``begin:end`` replaced by a summary at the first one's
         ordinal."""
-        first = self.ordinals[begin]
-        row = [[first, SUMMARY, ROLE_CODES["summary"], depth, tokens, first, -1]]
-        summary = Frontier._from_rows(revision, np.array(row, dtype=np.int64), [summary_id])
-        head, tail = self._sliced(0, begin), self._sliced(end, len(self))
+        summary = Frontier._note(
+            revision, self.ordinals[begin], SUMMARY, depth=depth, tokens=tokens, note_id=summary_id
+        )
+        head, tail = self._picked(slice(0, begin)), self._picked(slice(end, len(self)))
         return replace(head._extended(summary)._extended(tail), revision=revision)
 
     def with_brief(self, covered: Int64, *, brief_id: str, tokens: int) -> Frontier:
@@ -124,68 +124,55 @@ class Frontier:
         """
         is_covered = np.isin(self.ordinals, covered) & (self.kinds == SUMMARY)
         first = int(np.flatnonzero(is_covered)[0])
-        row = [
-            [
-                self.ordinals[first],
-                BRIEF,
-                ROLE_CODES["summary"],
-                0,
-                tokens,
-                self.ordinals[first],
-                -1,
-            ]
-        ]
-        brief = Frontier._from_rows(self.revision, np.array(row, dtype=np.int64), [brief_id])
-        rest = self._where(~is_covered)
+        brief = Frontier._note(
+            self.revision, self.ordinals[first], BRIEF, depth=0, tokens=tokens, note_id=brief_id
+        )
+        rest = self._picked(np.flatnonzero(~is_covered))
         before = int(np.count_nonzero(~is_covered[:first]))
-        head, tail = rest._sliced(0, before), rest._sliced(before, len(rest))
+        head, tail = rest._picked(slice(0, before)), rest._picked(slice(before, len(rest)))
         return head._extended(brief)._extended(tail)
 
-    def _where(self, mask: npt.NDArray[np.bool_]) -> Frontier:
+    def _picked(self, indexes: slice | npt.NDArray[np.intp]) -> Frontier:
+        """Return the frontier of some of the items, in the order they are given in."""
+        if isinstance(indexes, slice):
+            summary_ids = self.summary_ids[indexes]
+        else:
+            summary_ids = [self.summary_ids[index] for index in indexes.tolist()]
         return Frontier(
             revision=self.revision,
-            ordinals=self.ordinals[mask],
-            kinds=self.kinds[mask],
-            roles=self.roles[mask],
-            depths=self.depths[mask],
-            tokens=self.tokens[mask],
-            openers=self.openers[mask],
-            message_ids=self.message_ids[mask],
-            summary_ids=[self.summary_ids[index] for index in np.flatnonzero(mask)],
-        )
-
-    def _sliced(self, begin: int, end: int) -> Frontier:
-        return Frontier(
-            revision=self.revision,
-            ordinals=self.ordinals[begin:end],
-            kinds=self.kinds[begin:end],
-            roles=self.roles[begin:end],
-            depths=self.depths[begin:end],
-            tokens=self.tokens[begin:end],
-            openers=self.openers[begin:end],
-            message_ids=self.message_ids[begin:end],
-            summary_ids=self.summary_ids[begin:end],
+            ordinals=self.ordinals[indexes],
+            kinds=self.kinds[indexes],
+            roles=self.roles[indexes],
+            depths=self.depths[indexes],
+            tokens=self.tokens[indexes],
+            openers=self.openers[indexes],
+            message_ids=self.message_ids[indexes],
+            summary_ids=summary_ids,
         )
 
     @staticmethod
     def empty(revision: int) -> Frontier:
         """Return a frontier of no items."""
-        return Frontier._from_rows(revision, np.empty((0, _COLUMNS), np.int64), [])
+        none = np.empty(0, np.int64)
+        no_codes = np.empty(0, np.uint8)
+        return Frontier(revision, none, no_codes, no_codes, none, none, none, none, [])
 
     @staticmethod
-    def _from_rows(revision: int, rows: Int64, summary_ids: list[str | None]) -> Frontier:
-        """Make a frontier of rows, int64[n, 7] in the order of the query's columns."""
-        ordinals, kinds, roles, depths, tokens, openers, message_ids = np.ascontiguousarray(rows.T)
+    def _note(
+        revision: int, ordinal: np.int64, kind: int, *, depth: int, tokens: int, note_id: str
+    ) -> Frontier:
+        """Return a frontier of one summary or brief."""
+        place = np.array([ordinal], np.int64)
         return Frontier(
             revision=revision,
-            ordinals=ordinals,
-            kinds=kinds.astype(np.uint8),
-            roles=roles.astype(np.uint8),
-            depths=depths,
-            tokens=tokens,
-            openers=openers,
-            message_ids=message_ids,
-            summary_ids=summary_ids,
+            ordinals=place,
+            kinds=np.array([kind], np.uint8),
+            roles=np.array([ROLE_CODES["summary"]], np.uint8),
+            depths=np.array([depth], np.int64),
+            tokens=np.array([tokens], np.int64),
+            openers=place,
+            message_ids=np.array([-1], np.int64),
+            summary_ids=[note_id],
         )
 
     def _extended(self, newer: Frontier) -> Frontier:
@@ -221,10 +208,25 @@ def load(
     after = (conversation_id, known.last_ordinal)
     # Integers go from the cursor into an array without a list of rows between: a third of the time.
     values = np.fromiter(chain.from_iterable(db.execute(_ITEMS, after)), dtype=np.int64)
-    rows = values.reshape(-1, _COLUMNS)
-    summary_ids: list[str | None] = [None] * len(rows)
-    places = np.flatnonzero(rows[:, 1] == SUMMARY).tolist()
+    columns = np.ascontiguousarray(values.reshape(-1, _COLUMNS).T)
+    ordinals, roles, tokens, openers, message_ids = columns
+    is_summary = message_ids < 0
+    depths = np.full(len(ordinals), -1, np.int64)
+    summary_ids: list[str | None] = [None] * len(ordinals)
+    places = np.flatnonzero(is_summary).tolist()
     if places:
-        for place, (summary_id,) in zip(places, db.execute(_SUMMARY_IDS, after), strict=True):
+        for place, (summary_id, depth) in zip(places, db.execute(_SUMMARIES, after), strict=True):
             summary_ids[place] = summary_id
-    return known._extended(Frontier._from_rows(revision, rows, summary_ids))
+            depths[place] = depth
+    newer = Frontier(
+        revision=revision,
+        ordinals=ordinals,
+        kinds=is_summary.astype(np.uint8),  # MESSAGE or SUMMARY
+        roles=roles.astype(np.uint8),
+        depths=depths,
+        tokens=tokens,
+        openers=openers,
+        message_ids=message_ids,
+        summary_ids=summary_ids,
+    )
+    return known._extended(newer)
