@@ -70,8 +70,13 @@ def assemble(
     unsaved_tokens = sum(one.tokens for several in unsaved.values() for one in several)
     hint = recall_hint(frontier, request.available_tokens, request.count_tokens)
     room = request.room_beside(unsaved_tokens + hint.tokens)
-    choice = choose(frontier, room, request.rank)
+    newer = list(filter(request.live.is_newer, unsaved))
+    pin_user = not any(map(request.live.is_users, newer))
+    choice = choose(frontier, room, request.rank, pin_user=pin_user)
     pieces = _fetch(messages, store, frontier, choice, request, stubs)
+    newest_opener = [] if newer else frontier.openers[-1:].tolist()
+    for piece in pieces:
+        piece.essential |= piece.opener in newest_opener
     complete = len(choice.indexes) == len(frontier)
     pieces = with_live(pieces, request, unsaved)
     system: list[Piece] = []
@@ -87,7 +92,7 @@ def assemble(
     if cue is not None:
         sent.insert(*cue)
     shown = Shown(
-        digests=[one.digest for one in sent],
+        digests=[one.digest for one in (*system, *sent)],
         ordinals=[one.ordinal for one in outcome.pieces],
         stored_tokens=hint.tokens + _stored_tokens([*system, *sent], frontier),
     )
@@ -128,7 +133,6 @@ def _fetch(
     brief = request.brief
     brief_id = brief.brief_id if brief is not None else None
     summaries = _summaries(store, [name for name in names if name != brief_id])
-    newest_opener = frontier.openers[-1:].tolist()
     pieces: list[Piece] = []
     for message_id, ordinal, name, pinned in zip(
         ids, ordinals, names, choice.pinned[chosen].tolist(), strict=True
@@ -141,7 +145,7 @@ def _fetch(
             row = summaries[name]
             some = [summary_piece(row, ordinal, request.timezone, request.count_tokens)]
         for piece in some:
-            piece.essential = bool(pinned) or piece.opener in newest_opener
+            piece.essential = bool(pinned)
             piece.is_stub = message_id in stubs
         pieces += some
     return pieces

@@ -129,7 +129,7 @@ class _Matching:
         again = {call.call_id for call in caller.calls if self._is_open(call.call_id)}
         if again or len({call.call_id for call in caller.calls}) < len(caller.calls):
             self._drop_repeated_calls(caller, again)
-            if not caller.calls and shapes.is_empty(caller.message):
+            if not caller.calls and tool_blocks.says_nothing_else(caller.message):
                 return
         exchange = Exchange(caller)
         self._found.append(exchange)
@@ -141,7 +141,7 @@ class _Matching:
             exchange is not None
             and call_id not in exchange.results
             and call_id not in exchange.self_answered
-            and not shapes.is_terminal(exchange.head.message)
+            and not exchange.head.terminal
         )
 
     def _drop_repeated_calls(self, caller: Piece, again: set[str]) -> None:
@@ -154,7 +154,9 @@ class _Matching:
             return call_id
 
         caller.replace(tool_blocks.map_calls(caller.message, keep_first), self._count_tokens)
-        caller.calls = shapes.tool_calls(caller.message)
+        caller.calls = tuple(
+            call for call in shapes.tool_calls(caller.message) if call.call_id not in again
+        )
 
     def _take_results(self, piece: Piece) -> None:
         """Hand a message's results to their exchanges, whole if they all belong to one."""
@@ -165,7 +167,7 @@ class _Matching:
         wanted = {
             call_id: home
             for call_id, home in homes.items()
-            if call_id not in own and (home is None or call_id not in home.results)
+            if call_id not in own and (home is None or _is_wanted(piece, home, call_id))
         }
         repeated = len(wanted) + len(own & homes.keys()) < len(homes)
         exchanges = {id(home): home for home in wanted.values()}
@@ -235,6 +237,14 @@ class _Matching:
         part = msgspec.structs.replace(piece, answers=tuple(call_ids), calls=())
         part.replace(message, self._count_tokens)
         return part
+
+
+def _is_wanted(piece: Piece, home: Exchange, call_id: str) -> bool:
+    """Tell whether a result is the first of its call, or the first that is not a mere stand-in."""
+    known = home.results.get(call_id)
+    if known is None:
+        return True
+    return tool_blocks.is_stand_in(known.message) and not tool_blocks.is_stand_in(piece.message)
 
 
 def _by_home(

@@ -28,7 +28,7 @@ def live_pieces(request: AssemblyRequest, last_ordinal: int) -> dict[int, list[P
         for position, body in enumerate(live.bodies)
         if position not in live.stored and not shapes.is_empty(body)
     ]
-    users = [position for position in unsaved if live.bodies[position].get("role") == "user"]
+    users = [position for position in unsaved if live.is_users(position)]
     essential = {*unsaved[-1:], *users[-1:]}
     return {
         position: _pieces(
@@ -82,8 +82,9 @@ def _show_newest_as_held(pieces: list[Piece], request: AssemblyRequest) -> None:
 def _pieces(
     request: AssemblyRequest, position: int, ordinal: int, *, essential: bool
 ) -> list[Piece]:
+    body = request.live.bodies[position]
     pieces = []
-    for message in rendered_as(request.live.bodies[position], request.form):
+    for message in rendered_as(body, request.form):
         digest, tokens = count_message(message, request.count_tokens)
         piece = Piece(
             ordinal=ordinal,
@@ -95,6 +96,7 @@ def _pieces(
             calls=shapes.tool_calls(message),
             answers=shapes.tool_answers(message),
             unnamed=has_unnamed(message),
+            terminal=shapes.is_terminal(body),
             essential=essential,
         )
         pieces.append(piece)

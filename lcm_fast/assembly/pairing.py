@@ -97,9 +97,9 @@ class _Output:
         if not caller.calls:
             self.pieces.append(caller)
             return
-        if shapes.is_terminal(caller.message):
+        if caller.terminal:
             self._drop_unanswered(exchange)
-            if not caller.calls and shapes.is_empty(caller.message):
+            if not caller.calls and tool_blocks.says_nothing_else(caller.message):
                 return
         names = self._claim_ids(caller)
         self.pieces.append(caller)

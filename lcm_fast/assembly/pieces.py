@@ -47,6 +47,8 @@ class Piece(msgspec.Struct, eq=False):
         Tool calls made, and ids of calls answered, that the output must pair.
     unnamed
         Some call or result in it has no id yet.
+    terminal
+        Its turn was cut off: what it calls and nothing answers will stay unanswered.
     essential
         It must stay, cut if need be: the newest message's exchange and the pinned items.
     is_stub
@@ -62,6 +64,7 @@ class Piece(msgspec.Struct, eq=False):
     calls: tuple[ToolCall, ...] = ()
     answers: tuple[str, ...] = ()
     unnamed: bool = False
+    terminal: bool = False
     essential: bool = False
     is_placeholder: bool = False
     is_stub: bool = False

@@ -48,6 +48,7 @@ class _Rendered(msgspec.Struct, eq=False):
     calls: tuple[ToolCall, ...]
     answers: tuple[str, ...]
     unnamed: bool
+    terminal: bool
     size: int
     is_encoded: bool | None = None
 
@@ -134,12 +135,12 @@ class MessagePieces:
                 body = self._make_stub(body, f"msg_{row.message_id}")
                 sent = _encoded(body) or json.dumps(body).encode()
             messages = rendered_as(body, form)
-            fresh[key] = self._render(sent, messages, form)
+            fresh[key] = self._render(sent, messages, form, terminal=shapes.is_terminal(body))
             yield key, fresh[key], messages
         self._remember(fresh)
 
     def _render(
-        self, sent: bytes, messages: list[dict[str, Any]], form: Shape | None
+        self, sent: bytes, messages: list[dict[str, Any]], form: Shape | None, *, terminal: bool
     ) -> list[_Rendered]:
         rendered = []
         for place, message in enumerate(messages):
@@ -154,6 +155,7 @@ class MessagePieces:
                     calls=shapes.tool_calls(message),
                     answers=shapes.tool_answers(message),
                     unnamed=has_unnamed(message),
+                    terminal=terminal,
                     size=len(sent) // len(messages),
                 )
             )
@@ -208,4 +210,5 @@ def _piece(rendered: _Rendered, message: dict[str, Any], place: _Place) -> Piece
         rendered.calls,
         rendered.answers,
         rendered.unnamed,
+        rendered.terminal,
     )

@@ -101,7 +101,7 @@ def report(
         ),
         prefix=Prefix(
             _fingerprint(conversation_id, outcome.frontier),
-            in_model_tokens(_stable_tokens(sent, request.previous.digests), ratio),
+            in_model_tokens(_stable_tokens([*system, *sent], request.previous.digests), ratio),
         ),
     )
 

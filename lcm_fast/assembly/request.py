@@ -34,8 +34,16 @@ class LiveMessages:
     @property
     def newest_prompt(self) -> str | None:
         """What the user said last, None where the host holds nothing of the user."""
-        users = [body for body in self.bodies if body.get("role") == "user"]
-        return shapes.content_of(users[-1]) if users else None
+        users = [at for at in range(len(self.bodies)) if self.is_users(at)]
+        return shapes.content_of(self.bodies[users[-1]]) if users else None
+
+    def is_users(self, position: int) -> bool:
+        """Tell whether a message is the user's, and not one that only brings tool results."""
+        return shapes.role_of(self.bodies[position]) == "user"
+
+    def is_newer(self, position: int) -> bool:
+        """Tell whether a message comes after all that the record holds of the list."""
+        return position > max(self.stored, default=-1)
 
 
 NOTHING_LIVE = LiveMessages()

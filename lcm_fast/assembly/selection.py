@@ -89,7 +89,13 @@ class Choice:
     is_prompt_unknown: bool = False
 
 
-def choose(frontier: Frontier, room: Room, rank: Callable[[], Ranking] | None = None) -> Choice:
+def choose(
+    frontier: Frontier,
+    room: Room,
+    rank: Callable[[], Ranking] | None = None,
+    *,
+    pin_user: bool = True,
+) -> Choice:
     """Choose the items for a budget: the fresh tail, what is pinned, then whole exchanges, newest
     first or those that have most to do with the prompt.
 
@@ -97,10 +103,12 @@ def choose(frontier: Frontier, room: Room, rank: Callable[[], Ranking] | None = 
     ----------
     rank
         Called when not all fits beside a whole fresh tail and the prompt is to decide.
+    pin_user
+        The newest user message stays; not so where the host has a newer one.
 
     Complexity: linear in the frontier, in the kernels; a ranking is sorted.
     """
-    pinned = _pinned(frontier)
+    pinned = _pinned(frontier, pin_user=pin_user)
     wanted = frontier.fresh_tail_start(room.fresh_tail_count, room.fresh_tail_max_tokens)
     chooser = _Chooser(frontier, pinned, wanted, room)
     mask, tail_start = chooser.select(None)
@@ -226,10 +234,10 @@ def _first_in_sequence(frontier: Frontier, filled: UInt8, tail_start: int, step:
     return int(ends[-1]) + 1 if len(ends) else 0
 
 
-def _pinned(frontier: Frontier) -> UInt8:
+def _pinned(frontier: Frontier, *, pin_user: bool) -> UInt8:
     pinned = np.zeros(len(frontier), dtype=np.uint8)
     pinned[: frontier.leading_system_count] = 1
     pinned[frontier.kinds == BRIEF] = 1
-    if frontier.newest_user_index is not None:
+    if pin_user and frontier.newest_user_index is not None:
         pinned[frontier.newest_user_index] = 1
     return pinned

@@ -19,18 +19,30 @@ __all__ = [
     "has_unnamed",
     "has_unnamed_calls",
     "has_unnamed_results",
+    "is_call_item",
+    "is_stand_in",
     "is_top_level_result",
     "map_answers",
     "map_calls",
     "missing_calls",
     "missing_results",
     "only_results",
+    "says_nothing_else",
     "unnamed_result_as_text",
     "without_results",
 ]
 
 MISSING_RESULT = "[lcm_fast] no result of this tool call is in the record"
 MISSING_CALL = "[lcm_fast] the call that this result answers is not in the record"
+# What stands for a missing result, ours and what hosts have written into their sessions.
+_STAND_INS = (
+    MISSING_RESULT,
+    *(
+        f"[{host}] missing tool result in session history;"
+        " inserted synthetic error result for transcript repair."
+        for host in ("openclaw", "lossless-claw")
+    ),
+)
 
 Message = dict[str, Any]
 # Given an id, "" where there is none; gives the id to have, or None to remove its carrier.
@@ -53,7 +65,7 @@ def has_unnamed_calls(message: Message) -> bool:
                 return True
     if isinstance(calls, list) and any(_is_object(call) and not _id(call) for call in calls):
         return True
-    return message.get("type") in kinds.CALL_TYPES and not _id(message)
+    return is_call_item(message) and not _id(message)
 
 
 def has_unnamed_results(message: Message) -> bool:
@@ -68,6 +80,11 @@ def has_unnamed_results(message: Message) -> bool:
     return False
 
 
+def is_call_item(message: Message) -> bool:
+    """Tell whether the whole message is one call, rather than a carrier of calls."""
+    return message.get("type") in kinds.CALL_TYPES
+
+
 def is_top_level_result(message: Message) -> bool:
     """Tell whether the whole message is one result, rather than a carrier of result blocks."""
     return message.get("role") in ("toolResult", "tool") or (
@@ -75,8 +92,20 @@ def is_top_level_result(message: Message) -> bool:
     )
 
 
+def is_stand_in(message: Message) -> bool:
+    """Tell whether a message is no more than what stands for a missing result."""
+    content = message.get("content")
+    is_one_block = isinstance(content, list) and len(content) == 1
+    if not is_one_block and not is_top_level_result(message):
+        return False
+    return shapes.content_of(message) in _STAND_INS
+
+
 def map_calls(message: Message, rename: Rename) -> Message:
-    """Return the message with the ids of its calls renamed; a block that gets None is left out."""
+    """Return the message with the ids of its calls renamed; a block that gets None is left out.
+
+    A message that is itself a call stays.
+    """
     changed = dict(message)
     content, calls = message.get("content"), message.get("tool_calls")
     if isinstance(content, list):
@@ -85,11 +114,16 @@ def map_calls(message: Message, rename: Rename) -> Message:
         changed["tool_calls"] = _mapped(calls, _is_object, rename, ("id",))
         if not changed["tool_calls"]:
             del changed["tool_calls"]
-    if message.get("type") in kinds.CALL_TYPES:
+    if is_call_item(message):
         new = rename(_id(message))
         if new is not None:
             changed = _with_id(changed, new, ("call_id", "id"))
     return changed
+
+
+def says_nothing_else(message: Message) -> bool:
+    """Tell whether a message has nothing to send once its calls are left out."""
+    return is_call_item(message) or shapes.is_empty(message)
 
 
 def map_answers(message: Message, rename: Rename) -> Message:

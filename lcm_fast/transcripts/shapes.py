@@ -274,7 +274,11 @@ def wire_form(body: Mapping[str, Any]) -> dict[str, Any]:
     content = wire.get("content")
     if isinstance(content, list):
         blocks = [_without_host_only(block) for block in content]
-        wire["content"] = _results_first(blocks) if any(map(is_result, blocks)) else blocks
+        if any(map(is_result, blocks)):
+            blocks = _results_first(blocks)
+        elif any(map(_is_function_call, blocks)):
+            blocks = _reasoning_first(blocks)
+        wire["content"] = blocks
     if role_of(body) == "tool" and "content" in wire and _is_blank(wire):
         wire["content"] = _EMPTY_RESULT[isinstance(content, list)]
     return wire
@@ -285,6 +289,26 @@ def _results_first(blocks: list[Any]) -> list[Any]:
     return [block for block in blocks if is_result(block)] + [
         block for block in blocks if not is_result(block)
     ]
+
+
+def _is_function_call(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") in ("functionCall", "function_call")
+
+
+def _reasoning_first(blocks: list[Any]) -> list[Any]:
+    """Return blocks with the reasoning before the call it led to, as OpenAI takes them (spec S2).
+
+    With other blocks or a second call among them, it cannot be told what led to what.
+    """
+    reasoning = [
+        block
+        for block in blocks
+        if isinstance(block, dict) and block.get("type") in REASONING_TYPES
+    ]
+    calls = [block for block in blocks if is_call(block)]
+    if len(calls) > 1 or len(reasoning) + len(calls) < len(blocks):
+        return blocks
+    return reasoning + calls
 
 
 def is_empty(body: Mapping[str, Any]) -> bool:

@@ -1,4 +1,5 @@
-"""Assembly: spec E and R, cases AB42, AB49, AB50, AB66 and AB67, with decisions 1, 2 and 4."""
+"""Assembly: spec E, R and T, cases AB42, AB43, AB46, AB47, AB49, AB50, AB55, AB66 and AB67, with
+decisions 1 to 5. AB44, how words are cut and scored, is decision 3's own."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from conformance.frontiers import open_engine as engine_with
 from conftest import make_engine
 
 from lcm_fast.assembly import Assembly
+from lcm_fast.assembly.tool_blocks import MISSING_RESULT
 from lcm_fast.engine import Engine
 from lcm_fast.errors import BudgetTooSmallError
 
@@ -94,6 +96,152 @@ class TestSelection:
             lay_out(engine, [0, 0, 0], tokens=100, tail=1)
             assembly = engine.assemble(token_budget=256)
         assert (assembly.stats.summaries, assembly.stats.dropped) == (3, 1)
+
+
+class TestByPrompt:
+    """AB43 and AB66: what the prompt asks for is shown, the newest where it asks for nothing."""
+
+    LOGIN = marked(200, "login: authentication needs a password", "assistant")
+    CANVAS = marked(200, "canvas: painting in oil", "assistant")
+
+    def shown(self, database: Path, *old: dict[str, Any], prompt: str | None, on: bool) -> str:
+        with engine_with(
+            database, Recorder(), fresh_tail_count=2, prompt_aware_eviction=on
+        ) as engine:
+            engine.ingest([*old, marked(10, "t0"), marked(10, "t1", "assistant")])
+            return str(engine.assemble(token_budget=256, prompt=prompt).messages)
+
+    @pytest.mark.parametrize("newest_first", [True, False])
+    def test_ab43_the_one_it_asks_for_is_shown(self, database: Path, newest_first: bool) -> None:
+        old = (self.LOGIN, self.CANVAS)[:: -1 if newest_first else 1]
+        shown = self.shown(database, *old, prompt="how does authentication work", on=True)
+        assert "login" in shown
+        assert "canvas" not in shown
+
+    @pytest.mark.parametrize("prompt", [None, "", "   "])
+    def test_ab43_without_a_prompt_the_newest_is(self, database: Path, prompt: str | None) -> None:
+        shown = self.shown(database, self.LOGIN, self.CANVAS, prompt=prompt, on=True)
+        assert "canvas" in shown
+        assert "login" not in shown
+
+    def test_ab43_switched_off_the_newest_is(self, database: Path) -> None:
+        prompt = "how does authentication work"
+        assert "canvas" in self.shown(database, self.LOGIN, self.CANVAS, prompt=prompt, on=False)
+
+    def test_ab66_what_does_not_fit_is_passed_over(self, database: Path) -> None:
+        old = marked(10, "alpha"), marked(400, "beta"), marked(10, "gamma")
+        shown = self.shown(database, *old, prompt="alpha beta", on=True)
+        assert "alpha" in shown
+        assert "gamma" in shown
+        assert "beta" not in shown
+
+
+class TestWhatIsSent:
+    def test_ab46_a_tool_message_without_an_id_is_text_of_the_assistant(
+        self, engine: Engine
+    ) -> None:
+        engine.ingest([{"role": "user", "content": "hi"}, {"role": "tool", "content": "loose"}])
+        assembly = engine.assemble(token_budget=1000)
+        assert assembly.messages[1] == {"role": "assistant", "content": "loose"}
+
+    @pytest.mark.parametrize("role", ["user", "assistant"])
+    @pytest.mark.parametrize(
+        "content",
+        [
+            None,
+            "",
+            "  ",
+            [],
+            [{"type": "text", "text": " "}],
+            [{"type": "thinking", "thinking": "hm"}],
+        ],
+    )
+    def test_ab47_what_says_nothing_is_not_sent(
+        self, engine: Engine, role: str, content: Any
+    ) -> None:
+        engine.ingest([{"role": "user", "content": "hi"}, {"role": role, "content": content}])
+        engine.ingest([{"role": "user", "content": "still there?"}])
+        sent = [message["content"] for message in engine.assemble(token_budget=1000).messages]
+        assert sent == ["hi", "still there?"]
+
+
+class TestLiveMessages:
+    """AB55: what the host holds is known again by what it is, not by what it says somewhere."""
+
+    def test_ab55_a_summary_that_quotes_an_event_does_not_stand_for_it(
+        self, database: Path
+    ) -> None:
+        event = "the nightly build has failed"
+        with engine_with(database, lambda request: event, fresh_tail_count=1) as engine:
+            ingest_turns(engine, 9, 100)
+            engine.compact(token_budget=1000, force=True)
+            live = [{"role": "user", "content": event}]
+            messages = engine.assemble(token_budget=2000, live_messages=live).messages
+        assert messages.count(live[0]) == 1
+        assert event in messages[0]["content"]
+        assert messages[0] != live[0]
+
+    @pytest.mark.parametrize("name", [{}, {"toolName": "unknown"}])
+    def test_ab55_a_result_is_known_again_without_its_tools_name(
+        self, engine: Engine, name: dict[str, str]
+    ) -> None:
+        caller = {
+            "role": "assistant",
+            "content": [{"type": "toolCall", "id": "c", "name": "look", "arguments": {}}],
+        }
+        result = {
+            "role": "toolResult",
+            "toolCallId": "c",
+            "content": [{"type": "text", "text": "x"}],
+        }
+        begin = {"role": "user", "content": "begin"}
+        engine.ingest([begin, caller, result | {"toolName": "unknown"}])
+        live = [begin, caller, result | name]
+        assembly = engine.assemble(token_budget=1000, live_messages=live)
+        assert [message["role"] for message in assembly.messages] == [
+            "user",
+            "assistant",
+            "toolResult",
+        ]
+
+    def test_ab55_a_live_exchange_is_shown_whole_or_not_at_all(self, database: Path) -> None:
+        caller = {
+            "role": "assistant",
+            "content": [{"type": "toolCall", "id": "c", "name": "look", "arguments": {}}],
+        }
+        result = {
+            "role": "toolResult",
+            "toolCallId": "c",
+            "content": [{"type": "text", "text": "¤" * 150}],
+        }
+        with engine_with(database, Recorder(), fresh_tail_count=1) as engine:
+            ingest_turns(engine, 2, 50)
+            live = [caller, result, marked(150, "then")]
+            for budget in range(256, 500, 20):
+                assembly = engine.assemble(token_budget=budget, live_messages=live)
+                assert MISSING_RESULT not in str(assembly.messages)
+                assert (caller in assembly.messages) == ("toolCallId" in str(assembly.messages))
+
+    def test_ab55_the_words_of_an_earlier_turn_are_a_new_turn(self, engine: Engine) -> None:
+        engine.ingest(
+            [
+                {"role": "user", "content": "please fix the flaky parser test"},
+                {"role": "assistant", "content": "done"},
+                {"role": "user", "content": "and what about the docs?"},
+            ]
+        )
+        again = {
+            "role": "user",
+            "content": "<relevant-memories>\nnone\n</relevant-memories>\n\n"
+            "please fix the flaky parser test",
+        }
+        messages = engine.assemble(token_budget=1000, live_messages=[again]).messages
+        assert [message["content"] for message in messages][:3] == [
+            "please fix the flaky parser test",
+            "done",
+            "and what about the docs?",
+        ]
+        assert messages[3:] == [again]
 
 
 class TestBudget:

@@ -83,6 +83,71 @@ def test_a_second_result_of_a_call_is_left_out(engine: Engine) -> None:
     assert messages[1:] == [result("A", "first")]
 
 
+STAND_INS = (
+    MISSING_RESULT,
+    "[openclaw] missing tool result in session history;"
+    " inserted synthetic error result for transcript repair.",
+    "[lossless-claw] missing tool result in session history;"
+    " inserted synthetic error result for transcript repair.",
+)
+
+
+@pytest.mark.parametrize("text", STAND_INS)
+@pytest.mark.parametrize("between", [(), (user("are you there?"),)])
+def test_ab53_a_real_result_takes_the_place_of_a_stand_in(
+    engine: Engine, text: str, between: tuple[Message, ...]
+) -> None:
+    messages = assembled(engine, call("A"), result("A", text), *between, result("A", "real"))
+    assert messages == [call("A"), result("A", "real"), *between]
+
+
+@pytest.mark.parametrize("text", STAND_INS)
+def test_ab53_a_stand_in_never_takes_the_place_of_a_real_result(engine: Engine, text: str) -> None:
+    messages = assembled(engine, call("A"), result("A", "real"), result("A", text))
+    assert messages[1:] == [result("A", "real")]
+
+
+def test_ab53_a_text_that_quotes_a_stand_in_is_real(engine: Engine) -> None:
+    quoting = result("A", f"the log says: {MISSING_RESULT}")
+    assert assembled(engine, call("A"), quoting, result("A", "second"))[1:] == [quoting]
+
+
+def test_ab53_a_stand_in_alone_stays(engine: Engine) -> None:
+    only = result("A", STAND_INS[1])
+    assert assembled(engine, call("A"), only, user("go on")) == [call("A"), only, user("go on")]
+
+
+THOUGHT: Message = {"type": "reasoning", "id": "rs_1", "summary": []}
+
+
+def function_call(call_id: str) -> Message:
+    return {"type": "function_call", "call_id": call_id, "name": "look", "arguments": "{}"}
+
+
+class TestReasoning:
+    """AB54: OpenAI takes reasoning before the function call it led to."""
+
+    def blocks_sent(self, engine: Engine, blocks: list[Message], *ids: str) -> list[Message]:
+        caller = {"role": "assistant", "content": blocks}
+        sent: list[Message] = assembled(engine, caller, *map(result, ids))[0]["content"]
+        return sent
+
+    @pytest.mark.parametrize("kind", ["function_call", "functionCall"])
+    def test_it_is_moved_before_the_one_call(self, engine: Engine, kind: str) -> None:
+        one = function_call("F") | {"type": kind}
+        if kind == "functionCall":
+            one["id"] = one.pop("call_id")
+        assert self.blocks_sent(engine, [one, THOUGHT], "F") == [THOUGHT, one]
+
+    def test_between_two_calls_it_stays(self, engine: Engine) -> None:
+        blocks = [function_call("F"), THOUGHT, function_call("G"), THOUGHT]
+        assert self.blocks_sent(engine, blocks, "F", "G") == blocks
+
+    def test_beside_text_it_stays(self, engine: Engine) -> None:
+        blocks = [function_call("F"), THOUGHT, {"type": "text", "text": "so I looked"}]
+        assert self.blocks_sent(engine, blocks, "F") == blocks
+
+
 def test_a_call_repeated_before_it_was_answered_is_one_call(engine: Engine) -> None:
     messages = assembled(engine, call("X"), call("X", "Y"), result("X"), result("Y"))
     assert outline(messages) == ["call X", "result X", "call Y", "result Y"]
@@ -95,6 +160,12 @@ def test_a_message_that_only_repeats_an_open_call_is_left_out(engine: Engine) ->
     assert outline(messages) == ["call X", "result X"]
 
 
+def test_a_call_item_repeated_before_it_was_answered_is_left_out(engine: Engine) -> None:
+    output = {"type": "function_call_output", "call_id": "F", "output": "found"}
+    messages = assembled(engine, function_call("F"), function_call("F"), output)
+    assert messages == [function_call("F"), output]
+
+
 def test_an_id_used_again_after_its_answer_is_renamed_with_its_result(engine: Engine) -> None:
     messages = assembled(engine, call("X"), result("X", "one"), call("X"), result("X", "two"))
     assert outline(messages) == ["call X", "result X", "call X_4", "result X_4"]
@@ -105,6 +176,17 @@ def test_calls_of_a_turn_that_was_cut_off_are_left_out(engine: Engine, key: str)
     aborted = call("X", text="let me see", **{key: "aborted"})
     messages = assembled(engine, aborted, user("go on"))
     assert outline(messages) == ["let me see", "go on"]
+
+
+@pytest.mark.parametrize("form", ["openai", "responses", "anthropic"])
+def test_calls_of_a_turn_that_was_cut_off_are_left_out_in_every_form(
+    engine: Engine, form: Any
+) -> None:
+    aborted = call("X", text="let me see", stopReason="aborted")
+    engine.ingest([user("begin"), aborted, user("again"), call("X"), result("X")])
+    messages = engine.assemble(token_budget=100_000, format=form).messages
+    assert MISSING_RESULT not in str(messages)
+    assert str(messages).count("'look'") == 1
 
 
 def test_a_call_made_again_after_a_cut_off_turn_keeps_its_result(engine: Engine) -> None:

@@ -131,7 +131,7 @@ class _Builder:
         return calls(shape, ids, text)
 
     def _has_repeats(self) -> bool:
-        return len(self.made) > len(set(self.made))
+        return len(self.made) > len({call_id for call_id, _ in self.made})
 
     def exchange(self, shape: str, first: int, second: int, text: str) -> None:
         count = 1 if shape == "responses" else first + 1

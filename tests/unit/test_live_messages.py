@@ -97,6 +97,38 @@ def test_a_large_live_message_is_cut_and_keeps_the_budget(engine: Engine) -> Non
     assert assembly.estimated_tokens <= 500
 
 
+def test_the_newest_stored_message_gives_way_to_what_came_after_it(engine: Engine) -> None:
+    stored = [*HISTORY, said("word " * 200)]
+    engine.ingest(stored)
+    live = [said("four"), said("five"), said("six")]
+    shown = contents(engine, [*stored, *live], budget=256)
+    assert shown[-3:] == ["four", "five", "six"]
+    assert stored[-1]["content"] not in shown
+
+
+def test_the_newest_stored_message_stays_beside_what_came_before_it(engine: Engine) -> None:
+    stored = [said("one", 1), said("word " * 400, 3)]
+    engine.ingest(stored)
+    shown = contents(engine, [stored[0], said("two", 2), stored[1]], budget=256)
+    assert shown[-2] == "two"
+    assert shown[-1].startswith("word ")
+
+
+def test_results_alone_are_not_what_the_user_said_last(database: Path) -> None:
+    blocks = [{"type": "tool_use", "id": "c", "name": "ls", "input": {}}]
+    result = {"type": "tool_result", "tool_use_id": "c", "content": "the weather is fine"}
+    live = [
+        said("which port has the staging database?"),
+        {"role": "assistant", "content": blocks},
+        {"role": "user", "content": [result]},
+    ]
+    with make_engine(database, prompt_aware_eviction=True, fresh_tail_count=2) as engine:
+        engine.ingest([said("the staging database moved to port 5544")])
+        engine.ingest([said("the weather was bad " * 5 + str(n)) for n in range(60)])
+        shown = contents(engine, live, budget=400)
+    assert shown[0] == "the staging database moved to port 5544"
+
+
 def test_a_malformed_live_message_is_named(engine: Engine) -> None:
     with pytest.raises(MessageError, match=r"messages\[1\].role"):
         engine.assemble(token_budget=500, live_messages=[said("a"), {"role": "wizard"}])
