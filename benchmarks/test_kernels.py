@@ -16,6 +16,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 
 from lcm_fast.kernels.reference import chunking as chunking_twin
 from lcm_fast.kernels.reference import frontier as frontier_twin
+from lcm_fast.kernels.reference import relevance as relevance_twin
 from lcm_fast.kernels.reference import replay as replay_twin
 from lcm_fast.kernels.reference import text as text_twin
 from lcm_fast.kernels.reference import tokens as tokens_twin
@@ -23,6 +24,7 @@ from lcm_fast.kernels.reference import tokens as tokens_twin
 tokens_kernel = pytest.importorskip("lcm_fast.kernels._tokens")
 frontier_kernel = pytest.importorskip("lcm_fast.kernels._frontier")
 chunking_kernel = pytest.importorskip("lcm_fast.kernels._chunking")
+relevance_kernel = pytest.importorskip("lcm_fast.kernels._relevance")
 text_kernel = pytest.importorskip("lcm_fast.kernels._text")
 replay_kernel = pytest.importorskip("lcm_fast.kernels._replay")
 
@@ -166,6 +168,37 @@ def test_terms_of_a_long_text(benchmark: BenchmarkFixture, side: str) -> None:
     rng = random.Random(SEED)
     text = "\n".join(make_text(rng) for _ in range(ITEMS // 20))
     compare(benchmark, side, text_kernel.analyse_terms, text_twin.analyse_terms, text)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_counted_terms_of_messages(benchmark: BenchmarkFixture, side: str) -> None:
+    rng = random.Random(SEED)
+    texts = [make_text(rng) for _ in range(ITEMS // 20)]
+    compare(benchmark, side, text_kernel.count_terms, text_twin.count_terms, texts)
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_scores_of_all_messages(benchmark: BenchmarkFixture, side: str) -> None:
+    rng = random.Random(SEED)
+    texts = [make_text(rng) for _ in range(ITEMS)]
+    _, prompt_terms, prompt_counts = text_kernel.count_terms(["why has the cache failed? 失败"])
+    offsets, terms, counts = text_kernel.count_terms(texts)
+    lengths = np.add.reduceat(counts, offsets[:-1]).astype(np.int64)
+    compare(
+        benchmark,
+        side,
+        relevance_kernel.score_items,
+        relevance_twin.score_items,
+        prompt_terms,
+        prompt_counts,
+        offsets,
+        terms,
+        counts,
+        lengths,
+        np.arange(ITEMS),
+        1.2,
+        0.75,
+    )
 
 
 @pytest.mark.parametrize("side", SIDES)

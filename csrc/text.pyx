@@ -11,7 +11,7 @@ from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memcpy
 
-from unicodedata import category, normalize
+from unicodedata import category, is_normalized, normalize
 
 import numpy as np
 
@@ -23,6 +23,7 @@ cdef extern from "Python.h":
     int PyUnicode_KIND(object text)
     void* PyUnicode_DATA(object text)
     Py_ssize_t PyUnicode_GET_LENGTH(object text)
+    object PyUnicode_FromKindAndData(int kind, const void* buffer, Py_ssize_t length)
     object PyUnicode_New(Py_ssize_t length, uint32_t largest)
     object PyUnicode_Substring(object text, Py_ssize_t begin, Py_ssize_t end)
 
@@ -55,6 +56,8 @@ cdef enum:
     LOWER = 32
     DIGIT = 64
     MARK = 128
+    # Normalisation leaves it as it is, whatever stands around it.
+    INERT = 256
 
 cdef frozenset JOINERS = frozenset("_-./:@#\\")
 cdef frozenset URL_JOINERS = frozenset("?=&%+~")
@@ -76,9 +79,9 @@ cdef tuple CJK_RANGES = (
 )
 cdef dict CATEGORY_FLAGS = {"Lu": UPPER, "Lt": UPPER, "Ll": LOWER, "Nd": DIGIT}
 
-cdef uint8_t* class_pages[PAGES]
+cdef uint16_t* class_pages[PAGES]
 # The classes of ASCII once more, for reading without a check.
-cdef uint8_t[128] ascii_classes
+cdef uint16_t[128] ascii_classes
 
 cdef struct Text:
     int kind
@@ -315,17 +318,22 @@ cdef inline uint32_t finished(uint32_t value) noexcept:
 
 
 cdef int analyse(object text, Terms terms) except -1:
-    normal = text if PyUnicode_IS_ASCII(text) else normalise(text)
-    cdef Text source = view_of(normal)
-    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(normal)
+    normal = text
+    cdef Text source = view_of(text)
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
+    if not PyUnicode_IS_ASCII(text):
+        fill_pages(source, length)
+        if not is_inert(source, 0, length):
+            normal = normalise(narrow(text))
+            source = view_of(normal)
+            length = PyUnicode_GET_LENGTH(normal)
+            fill_pages(source, length)
     cdef Py_ssize_t begin = 0
     cdef Py_ssize_t end
-    cdef uint32_t character
-    cdef uint8_t flags
+    cdef uint16_t flags
     while begin < length:
         end = begin + 1
-        character = read(source, begin)
-        flags = ascii_classes[character] if character < 128 else class_of(character)
+        flags = class_of(read(source, begin))
         if flags & CJK:
             while end < length and class_of(read(source, end)) & CJK:
                 end += 1
@@ -352,7 +360,7 @@ cdef Py_ssize_t end_of_plain_word(
     cdef Py_ssize_t end = begin
     cdef uint32_t character = 0
     cdef uint32_t value = HASH_BASIS
-    cdef uint8_t flags = 0
+    cdef uint16_t flags = 0
     while end < latest:
         character = read(source, end)
         flags = ascii_classes[character] if character < 128 else 0
@@ -404,16 +412,34 @@ cdef inline uint32_t read(Text source, Py_ssize_t i) noexcept:
     return (<const uint32_t*> source.characters)[i]
 
 
-cdef inline uint8_t class_of(uint32_t character) except? 255:
-    cdef uint8_t* page = class_pages[character // PAGE]
-    if page == NULL:
-        page = fill_page(character // PAGE)
-    return page[character % PAGE]
+cdef inline void write(Text target, Py_ssize_t i, uint32_t character) noexcept:
+    if target.kind == 1:
+        (<uint8_t*> target.characters)[i] = <uint8_t> character
+    elif target.kind == 2:
+        (<uint16_t*> target.characters)[i] = <uint16_t> character
+    else:
+        (<uint32_t*> target.characters)[i] = character
 
 
-cdef uint8_t* fill_page(Py_ssize_t number) except NULL:
+cdef inline uint16_t class_of(uint32_t character) noexcept:
+    """Return the class of an ASCII character, or of one whose page is filled."""
+    if character < 128:
+        return ascii_classes[character]
+    return class_pages[character // PAGE][character % PAGE]
+
+
+cdef int fill_pages(Text source, Py_ssize_t length) except -1:
+    """Classify what characters a text has, with their pages."""
+    cdef Py_ssize_t i
+    for i in range(length):
+        if class_pages[read(source, i) // PAGE] == NULL:
+            fill_page(read(source, i) // PAGE)
+    return 0
+
+
+cdef uint16_t* fill_page(Py_ssize_t number) except NULL:
     """Classify the characters of one page of the table."""
-    cdef uint8_t* page = <uint8_t*> malloc(PAGE)
+    cdef uint16_t* page = <uint16_t*> malloc(PAGE * sizeof(uint16_t))
     cdef Py_ssize_t i
     if page == NULL:
         raise MemoryError()
@@ -428,19 +454,39 @@ cdef uint8_t* fill_page(Py_ssize_t number) except NULL:
 
 
 cdef int classify(str character) except -1:
+    cdef int inert = INERT if stays_as_it_is(character) else 0
     if character in JOINERS:
-        return JOINER
+        return inert | JOINER
     if character in URL_JOINERS:
-        return URL_JOINER
+        return inert | URL_JOINER
     kind = category(character)
     if kind[0] not in "LMN":
-        return 0
+        return inert
     for first, last in CJK_RANGES:
         if first <= ord(character) <= last:
-            return CJK
+            return inert | CJK
     if kind[0] == "M":
         return WORD | MARK
-    return WORD | <int> CATEGORY_FLAGS.get(kind, 0)
+    return inert | WORD | <int> CATEGORY_FLAGS.get(kind, 0)
+
+
+cdef bint stays_as_it_is(str character):
+    """Whether a character is visible, normal, and neither a mark nor a Hangul jamo.
+
+    Of what can join the character before it, all else is in planes of rare scripts.
+    """
+    cdef uint32_t point = ord(character)
+    if is_invisible(point) or 0x1100 <= point < 0x1200 or 0x10000 <= point < 0x1F000:
+        return False
+    return category(character)[0] != "M" and is_normalized("NFKC", character)
+
+
+cdef bint is_inert(Text source, Py_ssize_t begin, Py_ssize_t end) noexcept:
+    cdef Py_ssize_t i
+    for i in range(begin, end):
+        if not class_of(read(source, i)) & INERT:
+            return False
+    return True
 
 
 cdef inline bint is_invisible(uint32_t character) noexcept:
@@ -454,6 +500,33 @@ cdef inline bint is_invisible(uint32_t character) noexcept:
         or character == 0xFEFF
         or 0xE0100 <= character <= 0xE01EF
     )
+
+
+cdef object narrow(object text):
+    """Return `text` with the wide forms of ASCII as ASCII, as normalisation has them.
+
+    They are frequent: to normalise what stands around each takes most of the time of CJK texts.
+    """
+    cdef Text source = view_of(text)
+    cdef Py_ssize_t length = PyUnicode_GET_LENGTH(text)
+    cdef Text narrowed
+    cdef uint32_t character
+    cdef Py_ssize_t i
+    narrowed.kind = source.kind
+    narrowed.characters = malloc(max(length * source.kind, 1))
+    if narrowed.characters == NULL:
+        raise MemoryError()
+    for i in range(length):
+        character = read(source, i)
+        if 0xFF01 <= character <= 0xFF5E:
+            character -= 0xFEE0
+        elif character == 0x3000 or character == 0x00A0:
+            character = c" "
+        write(narrowed, i, character)
+    try:
+        return PyUnicode_FromKindAndData(source.kind, narrowed.characters, length)
+    finally:
+        free(<void*> narrowed.characters)
 
 
 cdef object normalise(object text):
@@ -470,7 +543,8 @@ cdef object normalise(object text):
         latest = min(begin + 2 * BLOCK, length)
         while end < latest and read(source, end) >= 128:
             end += 1
-        blocks.append(normalize("NFKC", PyUnicode_Substring(visible, begin, end)))
+        block = PyUnicode_Substring(visible, begin, end)
+        blocks.append(block if is_inert(source, begin, end) else normalize("NFKC", block))
         begin = end
     return "".join(blocks)
 
@@ -482,7 +556,7 @@ cdef object drop_invisible(object text):
     cdef Py_ssize_t i
     cdef list pieces = []
     for i in range(length):
-        if is_invisible(read(source, i)):
+        if not class_of(read(source, i)) & INERT and is_invisible(read(source, i)):
             if i > begin:
                 pieces.append(PyUnicode_Substring(text, begin, i))
             begin = i + 1
@@ -497,6 +571,14 @@ cdef int add_cjk(
 ) except -1:
     """Add each character, and each pair right after its first character."""
     cdef Py_ssize_t i
+    cdef uint32_t value
+    if terms.texts is None:
+        for i in range(begin, end):
+            value = hashed_on(HASH_BASIS, read(source, i))
+            terms.add_hash(finished(value))
+            if i + 1 < end:
+                terms.add_hash(finished(hashed_on(value, read(source, i + 1))))
+        return 0
     for i in range(begin, end):
         terms.add_part(text, source, i, i + 1)
         if i + 1 < end:
@@ -507,7 +589,7 @@ cdef int add_cjk(
 cdef Py_ssize_t end_of_compound(Text source, Py_ssize_t begin, Py_ssize_t length) except -1:
     """Return where the run of word characters and joiners ends; a URL takes its query along."""
     cdef Py_ssize_t end = begin
-    cdef uint8_t members = WORD | JOINER
+    cdef uint16_t members = WORD | JOINER
     while end < length and class_of(read(source, end)) & members:
         end += 1
         if (
@@ -531,7 +613,8 @@ cdef int add_compound(
     if second < end and add_whole(text, source, begin, end, terms):
         return 0
     while first < end:
-        add_segment(text, source, first, first_end, terms)
+        if end_of_plain_word(source, first, first_end, terms) == first:
+            add_segment(text, source, first, first_end, terms)
         first = next_segment(source, first_end, end, &first_end)
     return 0
 
@@ -541,7 +624,7 @@ cdef Py_ssize_t next_segment(
 ) except -1:
     """Return the begin of the next piece that holds a letter or a digit, or `end`."""
     cdef bint meaningful = False
-    cdef uint8_t flags
+    cdef uint16_t flags
     cdef Py_ssize_t i
     for i in range(begin, end):
         flags = class_of(read(source, i))
@@ -649,8 +732,8 @@ cdef int add_segment(
 
 cdef Py_ssize_t end_of_hump(Text source, Py_ssize_t begin, Py_ssize_t end) except -1:
     """Return where the next camelCase hump begins: aB, ABc and 1Bc, but not the plural of URLs."""
-    cdef uint8_t before
-    cdef uint8_t after
+    cdef uint16_t before
+    cdef uint16_t after
     cdef Py_ssize_t i
     for i in range(begin + 1, end):
         if not class_of(read(source, i)) & UPPER:
@@ -686,7 +769,7 @@ cdef int add_stem(
 cdef int fill_ascii_classes() except -1:
     cdef Py_ssize_t i
     for i in range(128):
-        ascii_classes[i] = class_of(i)
+        ascii_classes[i] = classify(chr(i))
     return 0
 
 

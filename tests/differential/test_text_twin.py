@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+from unicodedata import decomposition, normalize
+
 import numpy as np
 import pytest
 from differential.outcomes import outcome
@@ -18,6 +22,7 @@ ALPHABETS = (
     "数据库カナ한글ーﾊﾟ々〇 a",
     "éÉßſKİıǅ̣́ ٣ـ‍️",
     "аБвГ .",
+    "ａＢ１．：／＿\u3000\u00a0，中 a…\u0301",
 )
 texts = st.one_of(
     st.text(st.characters(codec=None), max_size=40),
@@ -71,6 +76,31 @@ def test_what_is_no_list_of_texts_has_the_error_of_the_twin(value: object) -> No
 def test_every_character_is_classified_as_by_the_twin(plane: int) -> None:
     text = " a".join(chr(plane * 0x10000 + i) for i in range(0, 0x10000, 7))
     assert kernel.analyse_terms(text) == twin.analyse_terms(text)
+
+
+def compositions() -> Iterator[tuple[str, str]]:
+    """Yield every two characters that normalisation makes one."""
+    for point in range(0x110000):
+        made_of = decomposition(chr(point)).split()
+        if len(made_of) == 2 and not made_of[0].startswith("<"):
+            yield chr(int(made_of[0], 16)), chr(int(made_of[1], 16))
+    for syllable in range(0xAC00, 0xD7A4):
+        yield from pairwise(normalize("NFD", chr(syllable)))
+
+
+def test_what_joins_the_character_before_it_is_not_read_without_it() -> None:
+    for first, second in set(compositions()):
+        text = f"x {first}{second} {first} {second}y"
+        assert kernel.analyse_terms(text) == twin.analyse_terms(text)
+
+
+@pytest.mark.parametrize("around", ["", "a", "中", "\u0301", "…", "\u00ad"])
+def test_wide_forms_are_read_as_ascii(around: str) -> None:
+    for wide, narrow in twin.WIDE_FORMS.items():
+        text = f"{around}{chr(wide)}{around}"
+        terms = kernel.analyse_terms(text)
+        assert terms == twin.analyse_terms(text)
+        assert terms == twin.analyse_terms(f"{around}{narrow}{around}")
 
 
 @pytest.mark.parametrize("value", [None, 3, b"bytes", ["text"]])

@@ -47,6 +47,10 @@ INVISIBLE_RANGES = (
     (0xFEFF, 0xFEFF),
     (0xE0100, 0xE01EF),
 )
+# Characters that NFKC makes an ASCII one.
+WIDE_FORMS = {0x00A0: " ", 0x3000: " "} | {
+    point: chr(point - 0xFEE0) for point in range(0xFF01, 0xFF5F)
+}
 
 UNSTEMMED = frozenset(
     ("alias", "anything", "canvas", "during", "embed", "everything", "news", "nothing", "something")
@@ -129,9 +133,9 @@ def _normalise(text: str) -> str:
     """Return `text` in NFKC, without invisible characters.
 
     Normalisation sorts runs of combining marks in quadratic time, so it is given blocks, cut
-    before an ASCII character where there is one.
+    before an ASCII character where there is one, or one that it makes ASCII.
     """
-    visible = "".join(c for c in text if not _in_ranges(c, INVISIBLE_RANGES))
+    visible = "".join(c for c in text if not _in_ranges(c, INVISIBLE_RANGES)).translate(WIDE_FORMS)
     blocks = []
     start = 0
     while start < len(visible):
